@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,9 +14,10 @@ import numpy as np
 from mlc.backends.onnx.graph import Array, Graph, Node, Program, data_type
 from mlc.dialects.tensor.iteration import long_axes
 from mlc.ir import sizes
+from mlc.ir.affine import Algebra, fold
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import UNKNOWN, UserError
-from mlc.ir.sizes import Dim, Quotient, Size
+from mlc.ir.sizes import Dim, Leaf, Quotient, Size
 from mlc.ir.types import (
     IndexType,
     ScalarType,
@@ -250,24 +253,7 @@ class Writer:
     def _computed_size(self, d: Size) -> str:
         if (name := sizes.symbol_name(d)) is not None:
             return self._symbol(name)
-        total = None
-        for monomial, factor in d.terms:
-            term = None if factor == 1 and monomial else self.size(factor)
-            for atom, power in monomial:
-                for _ in range(power):
-                    one = self._quotient(atom) if isinstance(atom, Quotient) else self.size(sizes.of_atom(atom))
-                    term = one if term is None else self.binary("Mul", term, one)
-            assert term is not None, "a term has a factor"
-            total = term if total is None else self.binary("Add", total, term)
-        assert total is not None, "a size that is no number has a term"
-        return total
-
-    def _quotient(self, atom: Quotient) -> str:
-        num, den = self.size(atom.num), self.size(atom.den)
-        rest = self.binary("Mod", num, den)                # which has the sign of den, as in mlc
-        if atom.op == "mod":
-            return rest
-        return self.binary("Div", self.binary("Sub", num, rest), den)
+        return fold(d, _Sizes(self))
 
     def _symbol(self, name: str) -> str:
         if name not in self.sources:
@@ -449,3 +435,37 @@ def live(graph: Graph) -> set[str]:
                 used |= live(inner)
     graph.nodes = kept[::-1]
     return used
+
+
+class _Sizes(Algebra[str]):
+    """Sizes as the nodes that compute them, each of which the writer makes once."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+
+    def expression(self, expr: Dim) -> str:
+        return self.writer.size(expr)
+
+    def constant(self, value: int) -> str:
+        return self.writer.size(value)
+
+    def leaf(self, leaf: Leaf) -> str:
+        return self.writer.size(sizes.of_atom(leaf))
+
+    def add(self, a: str, b: str) -> str:
+        return self.writer.binary("Add", a, b)
+
+    def multiply(self, a: str, b: str) -> str:
+        return self.writer.binary("Mul", a, b)
+
+    def product(self, coefficient: int, factors: Iterator[str]) -> str:
+        """The coefficient comes first."""
+        parts = factors if coefficient == 1 else itertools.chain((self.constant(coefficient),), factors)
+        first = next(parts, None)
+        return self.constant(coefficient) if first is None else functools.reduce(self.multiply, parts, first)
+
+    def quotient(self, quotient: Quotient, num: str, den: str) -> str:
+        rest = self.writer.binary("Mod", num, den)         # which has the sign of den, as in mlc
+        if quotient.op == "mod":
+            return rest
+        return self.writer.binary("Div", self.writer.binary("Sub", num, rest), den)
