@@ -13,6 +13,8 @@ import numpy as np
 
 from mlc.checks import Checks
 from mlc.compiled import without_fast_paths
+from mlc.dialects import tensor as tn
+from mlc.dialects.func import Call
 from mlc.frontend import eager, tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd import anomaly_mode
@@ -228,13 +230,15 @@ class _WatchedFrame(Frame):
 
     def step(self, op: Op) -> None:
         assert isinstance(self.interpreter, _Watched)
-        if op.name == "func.call":
+        if isinstance(op, Call):
             self.interpreter.calls.append(op)
             super().step(op)
             self.interpreter.calls.pop()
             return
         super().step(op)
-        if op.regions or not op.results or not op.name.startswith("tensor.") or op.name in _GIVEN:
+        if op.regions or not op.results or not op.name.startswith("tensor."):
+            return
+        if isinstance(op, tn.Constant | tn.Full):           # infinities are intended, as where a maximum starts
             return
         what = self.interpreter.look.found(self.env[r] for r in op.results)
         operands = [np.asarray(x) for x in self.all(op.operands)]
@@ -244,8 +248,6 @@ class _WatchedFrame(Frame):
 
 
 _EDGE = "at the edge of a function's domain its slope is infinite, and 0 times that is NaN: look at the operands there"
-_GIVEN = frozenset({"tensor.constant", "tensor.full"})
-"""Operations with constant values, whose infinities are intended, as the initial value of a maximum."""
 
 
 def _finite(arrays: Sequence[Any]) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from mlc.dialects import shard
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func
 from mlc.dialects.tensor.traits import is_host, is_view
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
@@ -39,22 +42,22 @@ def in_kernels(module: Op) -> None:
 def _is_outside(op: Op) -> bool:
     """Whether an operation is at host level: in a function, or in a loop or conditional of one, but in no kernel."""
     parent = op.parent_op
-    return parent is None or parent.name in ("builtin.module", "func.func") or parent.name.startswith("scf.")
+    return parent is None or isinstance(parent, Module | Func) or parent.name.startswith("scf.")
 
 
 def in_buffers(module: Op) -> None:
     """Tensors exist inside kernels only: functions and host-level operations work on memory."""
     for op in module.walk():
-        holds = op.name == "func.func" or op.name.startswith("scf.")
+        holds = isinstance(op, Func) or op.name.startswith("scf.")
         values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args if holds)]
         if _is_outside(op) and any(isinstance(v.type, TensorType) for v in values):
             raise IRError(f"{op.name} has tensors outside of kernels", code="MLC0162", loc=op.loc,
                           hint="run bufferize")
 
 
-COLLECTIVES = frozenset({"shard.all_gather", "shard.all_reduce", "shard.all_slice", "shard.all_to_all",
-                         "shard.process_index", "shard.reduce_scatter"})
-"""Operations of several ranks."""
+COLLECTIVES = frozenset(op.name for op in vars(shard).values() if isinstance(op, type)
+                        and issubclass(op, shard.Collective | shard.ProcessIndex) and op.name)
+"""The names of operations that only the program of one rank has."""
 
 TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith", "shard"}),
               without=COLLECTIVES)
