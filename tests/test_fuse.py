@@ -15,6 +15,7 @@ from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Return, function
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.traits import is_free, moves_elements
+from mlc.ir import changes
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.interp import run_function
@@ -85,6 +86,15 @@ def chain(n: int) -> Module:
     main.update_type()
     Pipeline(["fix_numerics"]).run(inside)
     return inside
+
+
+def test_a_disabled_merge_is_a_reason() -> None:
+    """Every kernel says why its neighbours are apart, also where nothing but MLC_CHANGES keeps them so."""
+    inside = chain(1)
+    with changes.chosen(changes.parse("none", None)):
+        Pipeline(["fuse"]).run(inside)
+    reasons = [why for kernel in inside.inside(Kernel) for why in kernel.unfused]
+    assert any("MLC_CHANGES" in why for why in reasons) and not any("None" in why for why in reasons)
 
 
 def test_time_grows_slower_than_the_cube_of_the_program() -> None:

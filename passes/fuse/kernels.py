@@ -16,6 +16,9 @@ from mlc.passes.fuse.graph import FusionGraph, Group, is_host_level
 from mlc.passes.fuse.legality import Legality
 from mlc.passes.fuse.stages import plan
 
+DISABLED = "the merge is disabled (MLC_CHANGES)"
+"""The reason why groups are apart that could be merged."""
+
 
 def emit(graph: FusionGraph, legality: Legality, machine: Machine) -> None:
     """Replace the operations by kernels, in topological order."""
@@ -56,10 +59,10 @@ def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op],
     reasons = []
     for producer in dict.fromkeys(p for op in ops for p in graph.producers(op)):
         if producer is not group and producer.kind != "host":
-            why = legality.why_not_share(producer, group)
+            why = [legality.why_not_share(producer, group) or DISABLED]
             if producer.kind == "pointwise":
-                why = f"{why}; {legality.why_not_absorb(producer, group)}"
-            reasons.append(f"{producer.label}: {why}")
+                why.append(legality.why_not_absorb(producer, group) or DISABLED)
+            reasons.append(f"{producer.label}: {'; '.join(dict.fromkeys(why))}")
     kernel = Kernel(tuple(mapping.get(v, v) for v in ins), (), (), None, Region(block),
                     tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons),
                     **(found := kernel_attributes(block, machine)))
