@@ -22,8 +22,8 @@ from mlc.ir.machine import GPU, WARP, Gpu
 from mlc.ir.passes import Pass
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.forms import LOOP
-from mlc.passes.schedule.contraction_cpu import guess
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
+from mlc.passes.schedule.extents import guess
 from mlc.passes.schedule.rows_gpu import schedule_columns, schedule_rows, unroll_rows
 from mlc.passes.schedule.scatters_gpu import schedule_scatter
 from mlc.passes.schedule.transforms import tile

@@ -22,7 +22,9 @@ from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value
 from mlc.ir.machine import Cpu
 from mlc.ir.sizes import Dim, quotients
-from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width, position
+from mlc.passes.analysis.accesses import best_dimension, element_width, position
+from mlc.passes.schedule.extents import ceil, even, guess, lanes_for
+from mlc.passes.schedule.factors import Factor, factor, is_contiguous
 from mlc.passes.schedule.transforms import (
     contraction,
     extended,
@@ -37,8 +39,6 @@ from mlc.passes.schedule.transforms import (
     unroll_terms,
 )
 
-UNKNOWN = 512
-"""Assumed extent of a dimension of unknown size."""
 ROWS, COLUMN = 480, 512
 """Rows that share a packed panel, and bytes of a column of it: a panel takes half of a cache."""
 LANES, FEW = 16, 4
@@ -110,38 +110,6 @@ class Shape:
 def parts(extent: int, size: int) -> list[tuple[int, int]]:
     """Partition of an extent: (size, count) of whole tiles and of the remainder."""
     return [(n, many) for n, many in ((size, extent // size), (extent % size, 1)) if n and many]
-
-
-@dataclass(frozen=True)
-class Factor:
-    """Access properties of a factor of a contraction."""
-
-    plain: bool                          # from memory, as it is
-    along: frozenset[int]                # the dimensions along which it is contiguous
-    panels: int | None = None            # the columns that are in panels, if they are (tensor.unpack)
-
-
-def factor(value: Value) -> Factor:
-    """Access properties of the factor `value`."""
-    seen: set[Value] = set()
-    work = [value]
-    while work:
-        if (v := work.pop()) not in seen:
-            seen.add(v)
-            work += v.op.operands if v.op is not None else ()
-    loads = [v.op for v in seen if isinstance(v.op, loop.Load)]
-    along = frozenset(d for d in value.type.dims if loads and all(is_contiguous(op, d) for op in loads
-                                                                  if d in op.result.type.dims))
-    load = value.op
-    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
-        return Factor(False, along)
-    columns = sorted(d for d in along if d < load.enclosing(Kernel).parallel)
-    return Factor(True, along, next((d for d in columns if step_along(position(load), d) is None), None))
-
-
-def is_contiguous(load: loop.Load, d: int) -> bool:
-    """Whether an unmasked load is contiguous along a dimension."""
-    return load.mask is None and contiguity(load, d) == 1
 
 
 def vector_dimension(kernel: Kernel) -> int | None:
@@ -439,31 +407,6 @@ def most_rows(kernel: Kernel, rows: list[int], pack_left: bool, machine: Cpu) ->
     if pack_left:
         return ROWS // 2
     return min(ROWS, max(ROWS // 4, prod(guess(kernel.domain[d]) for d in rows) * others // machine.parts))
-
-
-def even(extent: Dim, most: int, step: int) -> int:
-    """Tile size that divides an extent about evenly: a multiple of `step`, at most `most`."""
-    most = max(step, most // step * step)
-    if not isinstance(extent, int) or extent == 0:
-        return most
-    count = ceil(extent, most)
-    return ceil(ceil(extent, count), step) * step
-
-
-def ceil(a: int, b: int) -> int:
-    """a / b, rounded up."""
-    return (a + b - 1) // b
-
-
-def guess(extent: Dim) -> int:
-    return extent if isinstance(extent, int) else UNKNOWN
-
-
-def lanes_for(extent: Dim, lanes: int) -> int:
-    """Halve the lanes, down to four, while half of them hold the extent."""
-    while isinstance(extent, int) and lanes > 4 and lanes // 2 >= extent:
-        lanes //= 2
-    return lanes
 
 
 @functools.cache

@@ -23,7 +23,8 @@ from mlc.ir.machine import WARP, Gpu
 from mlc.ir.sizes import AffineDim, Dim
 from mlc.ir.types import f32, i1
 from mlc.passes.analysis.accesses import position, stride
-from mlc.passes.schedule.contraction_cpu import ceil, factor, guess
+from mlc.passes.schedule.extents import ceil, guess
+from mlc.passes.schedule.factors import factor
 from mlc.passes.schedule.gpu_transforms import (
     computed_by,
     cta_tile,

@@ -10,7 +10,7 @@ from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.machine import Gpu
 from mlc.ir.sizes import IndexTile, of_atom, product
-from mlc.passes.schedule.contraction_cpu import ceil, guess
+from mlc.passes.schedule.extents import ceil, guess
 from mlc.passes.schedule.transforms import record
 
 CTAS, ROWS = 4, 64
