@@ -67,7 +67,7 @@ def _row(op: Op, memory: Value, indices: tuple[Value, ...]) -> MemRefType:
     type = memory.type
     if not isinstance(type, MemRefType) or len(indices) != type.rank or any(v.type != index for v in indices):
         op.fail(f"{type} is not what {len(indices)} indices name an element of", code="MLC0184")
-    return type  # type: ignore[no-any-return]
+    return type
 
 
 class LdMatrix(Op, name="nvgpu.ldmatrix", pure=False):

@@ -18,7 +18,7 @@ current insertion point (`at_end`, `before`, `after`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -309,7 +309,7 @@ class Op:
         assert op is not None, f"{self.name} is not inside a {cls.__name__}"
         return op
 
-    def fail(self, message: str, code: str = "", hint: str | None = None) -> None:
+    def fail(self, message: str, code: str = "", hint: str | None = None) -> NoReturn:
         """Raise an IRError about this operation."""
         raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, hint=hint)
 

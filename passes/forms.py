@@ -5,6 +5,10 @@ from __future__ import annotations
 from mlc.dialects import shard
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.contract import DotGeneral
+from mlc.dialects.tensor.cumulative import Cumulative
+from mlc.dialects.tensor.orders import order_of
+from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_host, is_view
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
@@ -30,6 +34,13 @@ def no_composites(module: Op) -> None:
     for op in module.walk():
         if is_composite(op):
             raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose")
+
+
+def in_order(module: Op) -> None:
+    """Every reduction, scan and product of matrices says in which order it adds."""
+    for op in module.walk():
+        if isinstance(op, Reduce | Cumulative | DotGeneral):
+            order_of(op)
 
 
 def in_kernels(module: Op) -> None:
@@ -77,13 +88,13 @@ PARTITIONED = Form("partitioned", DIFFERENTIATED.dialects, (no_complex, no_compo
 """The program of one rank: tensors are shards, and there are collectives."""
 
 FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "scf", "arith", "math"}),
-             (no_complex, no_composites))
-"""Every float reduction has an order of addition; transcendental functions are polynomials."""
+             (no_complex, no_composites, in_order))
+"""Every reduction has an order of addition; transcendental functions are polynomials."""
 
-FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_complex, no_composites, in_kernels))
+FUSED = Form("fused", FIXED.dialects | {"loop"}, (*FIXED.invariants, in_kernels))
 """Tensor operations are in kernels, each with one iteration domain."""
 
-BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_complex, no_composites, in_kernels, in_buffers))
+BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (*FUSED.invariants, in_buffers))
 """Kernels of tensor operations read and write buffers of one memory plan."""
 
 LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math", "memref", "profile"}))

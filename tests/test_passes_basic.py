@@ -15,7 +15,7 @@ from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import IRError, Loc
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import find_pass, parse_pipeline, pass_names
+from mlc.ir.passes import Pipeline, find_pass, parse_pipeline, pass_names
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import RULES, Counters, Rule, apply_rules
 from mlc.ir.types import TensorType, f32, i32
@@ -23,7 +23,7 @@ from mlc.ir.verify import verify
 from mlc.passes import canonicalize
 from mlc.passes.analysis.effects import is_pure, pure_functions
 from mlc.passes.analysis.structural_key import attribute_key, operation_key
-from mlc.passes.forms import DECOMPOSED, no_composites
+from mlc.passes.forms import DECOMPOSED, FUSED, no_composites
 from tests.arrays import difference
 from tests.casefile import random_arguments
 from tests.timing import COUNTS, assert_linear, seconds_by_count
@@ -352,6 +352,32 @@ def test_decomposed_operations_keep_their_location() -> None:
     DECOMPOSED.check(module)
     made = func.functions(module)[0].block.ops[:-1]
     assert len(made) > 3 and all(op.loc.line == 3 and op.loc.via == ("decompose",) for op in made)
+
+
+# -- orders of addition ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("op, type", [
+    ("tensor.reduce_sum %x {axes = [1]}", "(tensor<8x8xf32>) -> tensor<8xf32>"),
+    ("tensor.cumulative %x {kind = \"add\", axis = 1}", "tensor<8x8xf32>"),
+    ("tensor.dot_general %x, %x {batch = [], contract = [[1, 0]]}",
+     "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>"),
+])
+def test_no_pass_chooses_an_order_again(op: str, type: str) -> None:
+    """An order that is deleted from a dump is missed."""
+    module = parse_module(f"""
+      func.func @main(%x: tensor<8x8xf32>) -> {type.split("-> ")[-1]} {{
+        %0 = {op} : {type}
+        func.return %0 : {type.split("-> ")[-1]}
+      }}""", "model.mlir")
+    for name in ("fix_numerics", "fuse"):
+        find_pass(name).run(module)
+    FUSED.check(module)
+    for found in module.walk():
+        if found.name == op.split()[0]:
+            del found.attrs["order"]
+    for run in (FUSED.check, Pipeline(parse_pipeline("bufferize,tensor_to_loop")).run):
+        with pytest.raises(IRError) as caught:
+            run(module)
+        assert caught.value.code == "MLC0145" and caught.value.loc.line == 3
 
 
 # -- what they cost ----------------------------------------------------------------------------------------------------

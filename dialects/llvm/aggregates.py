@@ -33,7 +33,7 @@ class InsertElement(Op, name="llvm.insertelement", pure=True):
             self.fail(f"a {self.value.type} is no element of {type}", code="MLC0166")
         if not isinstance(self.position.type, IntType):
             self.fail(f"the position is {self.position.type}, no integer", code="MLC0166")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self, x: Any, value: Any, position: Any) -> Any:
         out = np.array(x)
@@ -67,7 +67,7 @@ class ExtractElement(Op, name="llvm.extractelement", pure=True):
         type = self.vector.type
         if not isinstance(type, VectorType) or type.rank != 1 or not isinstance(self.position.type, IntType):
             self.fail(f"lane {self.position.type} of {type}", code="MLC0166")
-        return type.dtype  # type: ignore[no-any-return]
+        return type.dtype
 
     def ref(self, x: Any, position: Any) -> Any:
         return x[_lane(self, x, position)]
@@ -183,7 +183,7 @@ def _member(op: Op, type: Type, position: tuple[int, ...]) -> Type:
     for i in position:
         if not isinstance(type, StructType) or not 0 <= i < len(type.members):
             op.fail(f"{type} has no member {i}", code="MLC0166")
-        type = type.members[i]  # type: ignore[attr-defined]
+        type = type.members[i]
     return type
 
 
@@ -209,7 +209,7 @@ class _Source(Op, pure=True):
         type = self.results[0].type
         if not isinstance(type, IntType | FloatType | VectorType | StructType | PtrType):
             self.fail(f"no value of {type}", code="MLC0166")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self) -> Any:
         return undefined(self.result.type)

@@ -39,7 +39,7 @@ class Constant(Op, name="llvm.mlir.constant", pure=True):
         type = self.results[0].type
         if not isinstance(type, IntType | FloatType | VectorType) or index in (type, element(type)):
             self.fail(f"no constant of {type}", code="MLC0166")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self) -> Any:
         if isinstance(self.type, ShapedType):

@@ -81,7 +81,7 @@ class AddressOf(Op, name="llvm.mlir.addressof", pure=True):
         type = self.results[0].type
         if not isinstance(type, PtrType):
             self.fail(f"the address of a global is no {type}", code="MLC0167")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def interpret(self, frame: Frame) -> Any:
         interpreter = frame.interpreter

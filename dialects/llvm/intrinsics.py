@@ -129,7 +129,7 @@ class Reduce(Op, pure=True):
         if not isinstance(type, VectorType) or type.rank != 1 or not isinstance(
                 type.dtype, CombiningKind(self.kind).associative_op.accepts):
             self.fail(f"does not work on {type}", code="MLC0166")
-        return type.dtype  # type: ignore[no-any-return]
+        return type.dtype
 
     def ref(self, x: Any) -> Any:
         return vector.join_lanes(self.kind, list(x), self.result.type)

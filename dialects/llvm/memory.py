@@ -135,7 +135,7 @@ class AtomicRMW(Op, name="llvm.atomicrmw", pure=False):
         if not isinstance(self.val.type, IntType) or self.bin_op not in self.KINDS or self.ordering != "monotonic":
             self.fail(f"{self.bin_op} {self.ordering} of a {self.val.type}; there are monotonic "
                       f"{', '.join(self.KINDS)} of integers", code="MLC0167")
-        return self.val.type  # type: ignore[no-any-return]
+        return self.val.type
 
     def interpret(self, frame: Frame) -> Any:
         old = _read(frame, self, frame[self.ptr], self.val.type, self.alignment or self.val.type.itemsize)
@@ -262,7 +262,7 @@ class AddrSpaceCast(Op, name="llvm.addrspacecast", pure=True):
         type = self.results[0].type
         if not isinstance(self.arg.type, PtrType) or not isinstance(type, PtrType) or self.arg.type == type:
             self.fail(f"{self.arg.type} is no address in another space than {type}", code="MLC0167")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self, x: Any) -> Any:
         return x
@@ -309,7 +309,7 @@ def _check_masked(op: Op, value: Value, addresses: Value, mask: Value, scattered
         op.fail(f"{mask.type} is no mask of {type}", code="MLC0167")
     if addresses.type != (VectorType(type.shape, ptr) if scattered else ptr):
         op.fail(f"{addresses.type} are no addresses for {type}", code="MLC0167")
-    return type  # type: ignore[no-any-return]
+    return type
 
 
 class _Masked(Op):

@@ -25,14 +25,14 @@ def as_tile(op: Op, value: Value, dtype: ScalarType | None = None) -> TileType:
     type = value.type
     if not isinstance(type, TileType) or dtype not in (None, type.dtype):
         op.fail(f"{type} is not a tile" + (f" of {dtype}" if dtype is not None else ""), code="MLC0151")
-    return type  # type: ignore[no-any-return]
+    return type
 
 
 def as_scratch(op: Op, value: Value) -> ScratchType:
     """The type of an operand that must be scratch memory."""
     if not isinstance(value.type, ScratchType):
         op.fail(f"{value.type} is not scratch memory", code="MLC0151")
-    return value.type  # type: ignore[no-any-return]
+    return value.type
 
 
 def check_tiles(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
@@ -57,7 +57,7 @@ def check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) 
     if len(map.results) != type.rank:
         op.fail(f"{len(map.results)} expressions for a buffer of {type.rank} dimensions", code="MLC0151")
     check_tiles(op, map, tiles)
-    return type  # type: ignore[no-any-return]
+    return type
 
 
 class Load(InKernel, name="loop.load", pure=False):
@@ -272,7 +272,7 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
         if self.interleaved != -1 and (type.dtype != bf16 or self.interleaved not in type.dims):
             self.fail(f"interleaved = {self.interleaved} of {type}: it names a dimension of a panel of bf16",
                       code="MLC0151")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def verify_op(self) -> None:
         super().verify_op()

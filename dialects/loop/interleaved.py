@@ -29,7 +29,7 @@ def interleaved(op: Op, value: Value) -> int:
     """The dimension along which a panel, an operand, is interleaved."""
     if not isinstance(value.op, Scratch) or value.op.interleaved < 0:
         op.fail(f"{value.type} is not an interleaved panel", code="MLC0151")
-    return int(value.op.interleaved)  # type: ignore[union-attr]
+    return int(value.op.interleaved)
 
 
 class LeastExponent(InKernel, name="loop.least_exponent", pure=False):

@@ -35,7 +35,7 @@ class Allocate(Op):
             self.fail(f"gives contiguous memory, not {type}", code="MLC0162")
         if len(self.sizes) != type.shape.count(None):
             self.fail(f"{type} needs {type.shape.count(None)} sizes, got {len(self.sizes)}", code="MLC0162")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def interpret(self, frame: Frame) -> Any:
         type = self.result.type

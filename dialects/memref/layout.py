@@ -47,7 +47,7 @@ def check_indices(op: Op, memory: Value, indices: Sequence[Value]) -> MemRefType
     if len(indices) != type.rank or any(i.type != index for i in indices):
         op.fail(f"{type} takes {type.rank} indices of type index, got "
                 f"{', '.join(str(i.type) for i in indices) or 'none'}", code="MLC0162")
-    return type  # type: ignore[no-any-return]
+    return type
 
 
 def check_bounds(op: Op, array: Array, indices: Sequence[int]) -> tuple[int, ...]:

@@ -74,7 +74,7 @@ class View(ViewLike, name="memref.view"):
             self.fail(f"gives contiguous memory, not {type}", code="MLC0162")
         if len(self.sizes) != type.shape.count(None):
             self.fail(f"{type} needs {type.shape.count(None)} sizes, got {len(self.sizes)}", code="MLC0162")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self, source: Any, shift: int, *sizes: int) -> Any:
         type = self.result.type
@@ -99,7 +99,7 @@ class Cast(ViewLike, name="memref.cast"):
                 or not all(may_equal(a, b) for a, b in zip(strides_of(source), strides_of(type)))
                 or not may_equal(source.offset, type.offset)):
             self.fail(f"cannot cast {source} to {type}", code="MLC0162")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self, x: Any) -> Any:
         for n, expected in zip(x.shape, self.result.type.shape):

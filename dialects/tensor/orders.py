@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.exact import fma
 
@@ -38,6 +39,14 @@ Array = np.ndarray[Any, Any]
 
 LEVELS = 4
 """Nesting levels of runs; the last level is a single run."""
+
+
+def order_of(op: Op) -> str:
+    """The order that a reduction, a scan or a product of matrices has; IRError if it has none."""
+    order: str | None = op.attrs.get("order")
+    if order is None:
+        op.fail("has no order", code="MLC0145", hint='run fix-numerics, or write order = "chain"')
+    return order
 
 
 def lanes(order: str) -> int:

@@ -27,7 +27,7 @@ from mlc.dialects.tensor.base import (
     zeros,
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
-from mlc.dialects.tensor.orders import lanes, reduce_in_order
+from mlc.dialects.tensor.orders import lanes, order_of, reduce_in_order
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
@@ -122,7 +122,7 @@ class Reduce(TensorOp):
 
 def reduction_orders(ops: Iterable[Op]) -> set[str]:
     """The orders of the order-dependent reductions among `ops`."""
-    return {op.order or "chain" for op in ops if isinstance(op, Reduce) and not op.is_order_independent}
+    return {order_of(op) for op in ops if isinstance(op, Reduce) and not op.is_order_independent}
 
 
 class _ReduceArithmetic(Reduce):

@@ -39,7 +39,7 @@ class CreateMask(Op, name="vector.create_mask", pure=True):
         if not isinstance(type, VectorType) or type.dtype != i1 or len(self.sizes) != type.rank or any(
                 v.type != index for v in self.sizes):
             self.fail(f"takes one index per dimension of a vector of i1, not {type}", code="MLC0164")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self, *sizes: int) -> Any:
         out = np.ones(self.result.type.shape, np.bool_)
@@ -59,7 +59,7 @@ class Step(Op, name="vector.step", pure=True):
         type = self.results[0].type
         if not isinstance(type, VectorType) or type.rank != 1 or type.dtype != index:
             self.fail(f"gives a vector of index, not {type}", code="MLC0164")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self) -> Any:
         return np.arange(self.result.type.shape[0], dtype=np.int64)
@@ -91,7 +91,7 @@ class Reduction(Op, name="vector.reduction", pure=True):
             self.fail(f"{self.kind} does not work on {type}", code="MLC0164")
         if self.acc is not None and self.acc.type != type.dtype:
             self.fail(f"the accumulator is {self.acc.type}, not {type.dtype}", code="MLC0164")
-        return type.dtype  # type: ignore[no-any-return]
+        return type.dtype
 
     def ref(self, x: Any, acc: Any = None) -> Any:
         return join_lanes(self.kind, list(x) if acc is None else [*x, acc], self.result.type)

@@ -40,7 +40,7 @@ class Broadcast(Op, name="vector.broadcast", pure=True):
         if (not isinstance(type, VectorType) or not isinstance(source, VectorType | ScalarType)
                 or element(source) != type.dtype or type.shape[type.rank - len(tail):] != tail):
             self.fail(f"cannot repeat {source} to {type}", code="MLC0164")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self, x: Any) -> Any:
         return np.broadcast_to(np.asarray(x, to_numpy(self.result.type.dtype)), self.result.type.shape)
@@ -57,7 +57,7 @@ class FromElements(Op, name="vector.from_elements", pure=True):
         if not isinstance(type, VectorType) or math.prod(type.shape) != len(self.elements) or any(
                 v.type != type.dtype for v in self.elements):
             self.fail(f"{len(self.elements)} elements do not make a {type}", code="MLC0164")
-        return type  # type: ignore[no-any-return]
+        return type
 
     def ref(self, *elements: Any) -> Any:
         return np.array(elements, to_numpy(self.result.type.dtype)).reshape(self.result.type.shape)
@@ -234,7 +234,7 @@ class Bitcast(Op, name="vector.bitcast", pure=True):
                 or a.shape[:-1] != b.shape[:-1] or a.shape[-1] * a.dtype.width != b.shape[-1] * b.dtype.width
                 or {a.dtype, b.dtype} & {i1, index}):
             self.fail(f"{a} has not the bits of {b}", code="MLC0164")
-        return b  # type: ignore[no-any-return]
+        return b
 
     def ref(self, x: Any) -> Any:
         return np.ascontiguousarray(x).view(to_numpy(self.result.type.dtype))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IterationDomain
+from mlc.dialects.tensor.orders import order_of
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
@@ -204,7 +205,7 @@ def is_read_by_tensor_cores(op: Op) -> bool:
     """Whether an operation is a product on tensor cores, or moves or widens elements for such products alone: that
     costs nothing in their kernels, and elsewhere the wider elements would be stored."""
     if isinstance(op, tn.DotGeneral):
-        return (op.order or "").startswith("mma<")
+        return order_of(op).startswith("mma<")
     return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
         is_read_by_tensor_cores(user) for user in op.results[0].users)
 
@@ -213,7 +214,7 @@ def is_read_in_pairs(op: Op) -> bool:
     """Whether an operation is a product of bf16 of many rows and columns, which multiplies pairs of terms where there
     is an instruction for that, or moves or widens elements for such products alone."""
     if isinstance(op, tn.DotGeneral):
-        return not (op.order or "").startswith("mma<") and all(
+        return not order_of(op).startswith("mma<") and all(
             is_widened(v) and not reads_few_rows(op, v) for v in op.operands)
     return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
         is_read_in_pairs(user) for user in op.results[0].users)

@@ -399,7 +399,7 @@ class Lowering:
         if isinstance(op, loop.For):
             self.around.append(op)
         with located(op.loc.through("loop_to_scf")):
-            apply(self, op)  # type: ignore[misc]
+            apply(self, op)
         if isinstance(op, loop.For):
             self.around.pop()
 

@@ -13,11 +13,11 @@ from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.encodings import ENCODINGS
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
-from mlc.dialects.tensor.orders import lanes, terms_in_block, terms_of_mma
+from mlc.dialects.tensor.orders import lanes, order_of, terms_in_block, terms_of_mma
 from mlc.ir import affine, sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
-from mlc.ir.sizes import Dim, IndexTile, Leaf
+from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
 from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, TensorType, f32, i1, index
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
@@ -69,9 +69,9 @@ class KernelBuilder:
                         schedule=loop.Schedule(tuple(tile), vector=rank if self.inner is not None and adds_in_lanes(
                             self.inner) else -1))
 
-    def index_at(self, map: IndexingMap) -> Index:
+    def index_at(self, map: IndexingMap | None) -> Index:
         """Index of an indexing map at the current point."""
-        assert None not in map, "a result of a kernel has an index at each point"
+        assert map is not None and None not in map, "a tensor of a kernel has an index at each point"
         return map  # type: ignore[return-value]
 
     def store_tensor(self, value: Value, type: TensorType, buffer: Value, at: Index) -> None:
@@ -115,25 +115,18 @@ class KernelBuilder:
         return loop.For((init,), Region(block), dim=len(self.shape)).results[0]
 
     def contraction(self, op: tn.DotGeneral) -> Value:
-        last = len(self.shape)
-        pairs, shape = op.contract, op.lhs.type.shape
-        inner = delinear(loop.coordinate(last), [shape[a] for a, _ in pairs])
-        at: list[dict[int, Dim]] = [{}, {}]
-        for side in (0, 1):
-            for d, pair in enumerate(op.batch):
-                at[side][pair[side]] = loop.coordinate(d)
-            for pair, k in zip(pairs, inner):
-                at[side][pair[side]] = k
-        d = len(op.batch)
-        for side, factor in enumerate((op.lhs, op.rhs)):
-            for axis in range(factor.type.rank):
-                if axis not in at[side]:
-                    at[side][axis] = loop.coordinate(d)
-                    d += 1
+        last, domain = len(self.shape), self.domain
+        inner = delinear(loop.coordinate(last), [domain.shape[d] for d in domain.reduced])
+        point = {AffineDim(d): k for d, k in zip(domain.reduced, inner)}
+        maps = [tuple(sizes.substitute(e, point) for e in self.index_at(map))
+                for map in op.operand_maps(op.home(domain), domain)]
+
+        def factors() -> list[Value]:
+            return [self.value(v, at, None) for v, at in zip(op.operands, maps)]
+
         if lanes_of_product(op) > 1:
             def lane_step(acc: Value) -> Value:
-                lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
-                            for side, v in enumerate((op.lhs, op.rhs)))
+                lhs, rhs = factors()
                 return loop.Contract(acc, lhs, rhs, dim=last).result
 
             total = self.carry(loop.Full(0.0, TileType(tuple(range(last + 1)), f32)).result, lane_step)
@@ -141,21 +134,19 @@ class KernelBuilder:
         init = loop.Full(0.0 if isinstance(op.result.type.dtype, FloatType) else 0,
                          TileType(tuple(range(last)), signless(op.result.type.dtype))).result
 
-        block_of_mma = terms_of_mma(op.order or "chain")
+        block_of_mma = terms_of_mma(order_of(op))
 
         def step(acc: Value) -> Value:
             if block_of_mma is not None and block_of_mma[1] != "tf32":
                 narrow = SCALARS[block_of_mma[1]]
-                lhs, rhs = (self.narrow(v, tuple(at[side][a] for a in range(v.type.rank)), narrow)
-                            for side, v in enumerate((op.lhs, op.rhs)))
+                lhs, rhs = (self.narrow(v, at, narrow) for v, at in zip(op.operands, maps))
                 return loop.Mma(acc, lhs, rhs, dim=last).result
-            lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
-                        for side, v in enumerate((op.lhs, op.rhs)))
+            lhs, rhs = factors()
             if block_of_mma is not None:
                 return loop.Mma(acc, lhs, rhs, dim=last).result
             return loop.Contract(acc, lhs, rhs, dim=last).result
 
-        if terms_in_block(op.order or "chain") is None:
+        if terms_in_block(order_of(op)) is None:
             return self.carry(init, step)
 
         def block(total: Value) -> Value:
@@ -377,7 +368,7 @@ class KernelBuilder:
 
 def lanes_of_product(op: tn.DotGeneral) -> int:
     """Lanes that the terms of a product are added in; 1 for the other orders."""
-    return lanes(op.order) if op.order is not None and op.order.startswith("lanes") else 1
+    return lanes(order) if (order := order_of(op)).startswith("lanes") else 1
 
 
 def adds_in_lanes(op: tn.DotGeneral | tn.DotBlocks) -> bool:
@@ -389,7 +380,7 @@ def block_of_terms(op: tn.DotGeneral | tn.DotBlocks) -> int:
     """How many terms of a product are added together: a block of them, or one for each lane."""
     if isinstance(op, tn.DotBlocks):
         return ENCODINGS[op.encoding].elements // 2
-    order = op.order or "chain"
+    order = order_of(op)
     return terms_in_block(order) or (terms_of_mma(order) or (lanes_of_product(op),))[0]
 
 

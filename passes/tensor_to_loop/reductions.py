@@ -9,7 +9,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.loop import ScratchType, TileType
 from mlc.dialects.tensor.iteration import IndexingMap, delinear
 from mlc.dialects.tensor.kernel import Kernel
-from mlc.dialects.tensor.orders import lanes, run_length
+from mlc.dialects.tensor.orders import lanes, order_of, run_length
 from mlc.dialects.tensor.reduce import Reduce, reduction_orders
 from mlc.ir import sizes
 from mlc.ir.core import Block, Region, Value, at_end, before, builder
@@ -27,7 +27,8 @@ class ReductionBuilder(KernelBuilder):
         domain = self.domain
         self.last = len(self.shape)
         self.dims = self.last + 1
-        order = "chain" if self.stages.scans else order_of(self.stages.reduces)
+        scans = [order_of(op) for op in self.stages.scans]
+        order = scans[0] if scans else common_order(self.stages.reduces)
         self.lanes, self.run = lanes(order), run_length(order)
         inner = iter(delinear(self.position(), [domain.shape[d] for d in domain.reduced]))
         outer = iter(loop.coordinate(d) for d in range(self.last))
@@ -44,7 +45,7 @@ class ReductionBuilder(KernelBuilder):
         here = loop.coordinate(self.last)
         return self.stages.length - 1 - here if True in directions else here
 
-    def index_at(self, map: IndexingMap) -> Index:
+    def index_at(self, map: IndexingMap | None) -> Index:
         """Index at the current point; all reduced dimensions are linearized into one loop."""
         return tuple(sizes.substitute(e, self.point) for e in super().index_at(map))
 
@@ -151,6 +152,6 @@ class ReductionBuilder(KernelBuilder):
         return self.memo[v, at, None]
 
 
-def order_of(reduces: Sequence[Reduce]) -> str:
+def common_order(reduces: Sequence[Reduce]) -> str:
     """Reduction order of a kernel: that of its inexact reductions, or one of those that its exact ones ask for."""
-    return min(reduction_orders(reduces) or {op.order or op.default_order() for op in reduces}, key=lanes)
+    return min(reduction_orders(reduces) or {order_of(op) for op in reduces}, key=lanes)

@@ -22,7 +22,7 @@ class ScatterBuilder(KernelBuilder):
         op = self.outputs[0].op
         if not isinstance(op, Scattering) or len(self.outputs) != 1:
             kernel.fail("holds more than a scatter and what it reads", code="MLC0170")
-        self.op: Scattering = op  # type: ignore[assignment]
+        self.op: Scattering = op
         self.axes = tuple(d for d, kind in enumerate(kernel.iterator_types) if kind == "parallel")
         self.shape: Index = tuple(kernel.domain[d] for d in self.axes)
         self.dims = len(self.shape) + 2

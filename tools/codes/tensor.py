@@ -134,6 +134,21 @@ example mlir:
 fix: a reduction may be used only after its `stage`; `stores` gives the stage in which each result is stored, and
 `last_reads` that in which each operand is last read. The number `stages` stands for the point after all stages.
 
+MLC0145 A reduction, a scan or a product does not say in which order it adds.
+Passes below fix_numerics keep every bit: they add in the order that stands in the IR, and choose none.
+example mlir:
+    func.func @f(%x: tensor<2x3xf32>) -> tensor<2xf32> {
+      %y = tensor.kernel %x {label = "sum", domain = [2, 3], iterator_types = ["parallel", "reduction"], indexing_maps =
+          [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], stages = 1, stores = [1], last_reads = [0],
+          operandSegmentSizes = [1, 0, 0, 0]} : (tensor<2x3xf32>) -> tensor<2xf32> {
+      ^bb0(%a: tensor<2x3xf32>):
+        %s = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<2x3xf32>) -> tensor<2xf32>
+        tensor.yield %s : tensor<2xf32>
+      }
+      func.return %y : tensor<2xf32>
+    }
+fix: run fix-numerics first, or write an order: "chain" adds one element after another.
+
 MLC0785 An operation is not defined on complex elements.
 Complex numbers have no order, so that they cannot be compared by size, rounded or sorted; other operations have no rule
 for real and imaginary parts.

@@ -40,7 +40,7 @@ TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansio
          "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads test_vectorize",
          "passes/schedule": "test_vectorize test_loop_schedule test_edited_schedules test_interleaved",
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
-         "passes/loop_to_gpu": "test_gpu test_gpu_rows test_warps", "passes": "test_passes_basic",
+         "passes/loop_to_gpu": "cases/loop test_gpu test_gpu_rows test_warps", "passes": "test_passes_basic",
          "passes/assign_layouts.py": "test_frozen", "backends/cpu": "test_wrapper test_calls",
          "passes/lower_kernel": "cases/loop_to_scf test_loop_to_scf test_vectorize test_frozen test_interleaved "
                                 "test_gguf",

@@ -89,6 +89,8 @@ func.func @in_registers(%x: memref<3x300xf32>, %y: memref<3x300xf32>) {
   func.return
 }
 // CHECK-NOT: scf.for
+// the result may lie where the operand does: it is written when all threads have read
+// CHECK: gpu.barrier
 // CHECK: memref.store
 // CHECK-NOT: memref.load
 // CHECK: gpu.return

@@ -40,7 +40,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 1, stores = [0], last_reads = [0], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 is stored in stage 0, but is available in stage 1 of 1
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -52,7 +52,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [0], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: operand 0 is read for the last time in stage 1, not 0
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -64,7 +64,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x4xf32>) -> tensor<4xf32> {
   %0 = tensor.kernel %x {label = "sums", domain = [4, 4], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], stores = [1], last_reads = [0], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x4xf32>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4x4xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x4xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: is read at (-d0 + 3), but the kernel computes it at (d0)
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x4xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: is read at (-d0 + 3), but the kernel computes it at (d0)
     %2 = tensor.reverse %1 {axes = [0]} : tensor<4xf32>
     tensor.yield %2 : tensor<4xf32>
   }
@@ -75,7 +75,7 @@ func.func @f(%x: tensor<4x4xf32>) -> tensor<4xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "scan"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: iterates over the domain [4, 5] as parallel, reduction, its kernel over [4, 5] as parallel, scan
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: iterates over the domain [4, 5] as parallel, reduction, its kernel over [4, 5] as parallel, scan
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -87,7 +87,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 9], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> ()>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: iterates over the domain [4, 5] as parallel, reduction, its kernel over [4, 9]
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0143]: tensor.reduce_sum: iterates over the domain [4, 5] as parallel, reduction, its kernel over [4, 9]
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -99,7 +99,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 1000000000, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: stages = 1000000000: there is one, and another after each that reduces
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -111,7 +111,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 0, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: is in stage 0, but its operands are available in stage 0 of 0
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: is in stage 0, but its operands are available in stage 0 of 0
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -123,7 +123,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [], last_reads = [], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 is stored in stage 0, but is available in stage 1 of 2
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -135,7 +135,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [2], last_reads = [2], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> { // error: error[MLC0144]: tensor.kernel: result 0 has an element for each point, and no points are visited after the last stage
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -147,7 +147,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = "x"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: stage = x must be an integer, on a reduction or a materialized value
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = "x"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: stage = x must be an integer, on a reduction or a materialized value
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -159,7 +159,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 {stage = 0} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.sub: stage = 0 must be an integer, on a reduction
     tensor.yield %3 : tensor<4x5xf32>
@@ -171,7 +171,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0, materialize = "scratch"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: a materialized value must have a stage and an element for each point
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0, materialize = "scratch"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: a materialized value must have a stage and an element for each point
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -183,7 +183,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 {stage = 1, materialize = 5} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.sub: materialize = 5 is neither "scratch" nor one of 1 results
     tensor.yield %3 : tensor<4x5xf32>
@@ -195,7 +195,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 {stage = 1, materialize = "scratch"} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.sub: cannot be materialized in stage 1: it is not read in a later stage
     tensor.yield %3 : tensor<4x5xf32>
@@ -237,10 +237,10 @@ func.func @f(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4xf32>) {
 func.func @f(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {
   %0:2 = tensor.kernel %x {label = "shares", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 3, stores = [2, 1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %1 = tensor.reduce_sum %a {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.div %a, %2 {stage = 1, materialize = 1} : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32> // error: error[MLC0144]: tensor.div: cannot be materialized in stage 1: it is read in stage 2, when the buffer of result 1 holds another value
-    %4 = tensor.reduce_sum %3 {axes = [1], stage = 1} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %4 = tensor.reduce_sum %3 {axes = [1], order = "chain", stage = 1} : (tensor<4x5xf32>) -> tensor<4xf32>
     %5 = tensor.reshape %4 : tensor<4xf32> to tensor<4x1xf32>
     %6 = tensor.mul %3, %5 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     %7 = tensor.neg %3 : tensor<4x5xf32>
@@ -290,10 +290,19 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
     %1 = tensor.reshape %a {stage = 0, materialize = "scratch"} : tensor<4x5xf32> to tensor<1x1x4x5xf32> // error: error[MLC0144]: tensor.reshape: a materialized value must have a stage and an element for each point
     %2 = tensor.reshape %1 : tensor<1x1x4x5xf32> to tensor<4x5xf32>
-    %3 = tensor.reduce_sum %2 {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %3 = tensor.reduce_sum %2 {axes = [1], order = "chain", stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
     %4 = tensor.reshape %3 : tensor<4xf32> to tensor<4x1xf32>
     %5 = tensor.sub %2, %4 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %5 : tensor<4x5xf32>
   }
   func.return %0 : tensor<4x5xf32>
+}
+// -----
+func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
+  %0 = tensor.kernel %x {label = "sum", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], stages = 1, stores = [1], last_reads = [0], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4x5xf32>):
+    %1 = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0145]: tensor.reduce_sum: has no order
+    tensor.yield %1 : tensor<4xf32>
+  }
+  func.return %0 : tensor<4xf32>
 }
