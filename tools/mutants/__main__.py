@@ -31,7 +31,8 @@ from mlc.tools.mutants import FAULTS, UNSEEN, Fault
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
 TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansions": "test_expansions test_corners",
-         "dialects/tensor": "test_registry test_tensor_ops test_corners test_index test_fuse test_affine",
+         "dialects/tensor": "cases/fuse cases/canonicalize test_affine test_registry test_tensor_ops "
+                            "test_corners test_index test_fuse",
          "dialects/arith": "test_low_dialects test_scf_to_llvm",
          "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
          "dialects/combining.py": "test_registry",
