@@ -33,7 +33,14 @@ class Hierarchy:
                 yield name, x
 
     def _children(self) -> Iterator[tuple[str, Any]]:
-        return ((name, x) for name, x in self._held() if isinstance(x, Hierarchy))
+        for name, held in vars(self).items():
+            kind = type(held)
+            if kind in NEITHER or kind is Tensor:
+                continue
+            if isinstance(held, Hierarchy):
+                yield name, held
+            else:
+                yield from ((path, x) for path, x in tensors_and_modules(held, name) if isinstance(x, Hierarchy))
 
     def children(self) -> Iterator[Any]:
         """Iterate over the modules that this one holds itself."""
@@ -188,11 +195,15 @@ class Hierarchy:
 
     def _named(self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
         seen = set[int]()
-        for name, owner, attribute, x in self._tensors():
-            if attribute in getattr(owner, kind) and (recurse or owner is self) and id(x) not in seen:
-                if remove_duplicate:
-                    seen.add(id(x))
-                yield f"{prefix}.{name}" if prefix else name, x
+        for path, owner in self.named_modules(remove_duplicate=False) if recurse else (("", self),):
+            if attributes := getattr(owner, kind):
+                start = "".join(f"{part}." for part in (prefix, path) if part)
+                for attribute, held in vars(owner).items():
+                    for name, x in tensors_and_modules(held, attribute) if attribute in attributes else ():
+                        if isinstance(x, Tensor) and id(x) not in seen:
+                            if remove_duplicate:
+                                seen.add(id(x))
+                            yield start + name, x
 
     def num_parameters(self, trained: bool = False) -> int:
         """Count the elements of all parameters.
@@ -210,7 +221,8 @@ class Hierarchy:
     def _held(self) -> Iterator[tuple[str, Any]]:
         """The modules and tensors that the attributes hold, in containers too, but not those inside the modules."""
         for name, x in vars(self).items():
-            yield from tensors_and_modules(x, name)
+            if type(x) not in NEITHER:
+                yield from tensors_and_modules(x, name)
 
     def _tensors(self) -> Iterator[tuple[str, Any, str, Tensor]]:
         """(name, the module that holds it, the attribute it is in, tensor) of every tensor."""
@@ -276,12 +288,19 @@ def _take_over(x: Tensor, new: Tensor) -> None:
         x.replace_elements(new)
 
 
+NEITHER = frozenset({bool, int, float, complex, str, bytes, type(None)})
+"""Types of most attributes that are neither tensors nor modules, and hold none."""
+
+
 def tensors_and_modules(x: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The tensors and modules in a value, each with its path; what is inside the modules is not among them."""
     if isinstance(x, Hierarchy | Tensor):
         yield name, x
         return
-    for step, child in tree.children(x):
-        yield from tensors_and_modules(child, name + step)
+    if not NEITHER.issuperset(map(type, x) if type(x) in (list, tuple) else (type(x),)):
+        for step, child in tree.children(x):
+            if type(child) not in NEITHER:
+                yield from tensors_and_modules(child, name + step)
 
 
 def replaced(x: Any, name: str, new: Mapping[str, Tensor]) -> Any:
