@@ -1,6 +1,6 @@
 """Fix the order and precision of arithmetic; the passes below preserve every bit.
 
-takes  DIFFERENTIATED, decomposed
+takes  DECOMPOSED
 gives  FIXED: every float reduction and contraction has an `order`; elementary functions are arithmetic
 why    results are bitwise reproducible across machines, schedules and batch sizes
 

@@ -1,6 +1,7 @@
 """Canonicalize, cse, dce, inline, decompose: preserved results, effects on the IR, and compile time."""
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from typing import Any
@@ -334,6 +335,19 @@ def test_a_function_referenced_other_than_by_a_call_is_kept() -> None:
 def test_options_are_given_by_name() -> None:
     steps = parse_pipeline("inline{all=true small=3},canonicalize{fast limit=7}")
     assert [step.options for step in steps] == [(("all", True), ("small", 3)), (("fast", True), ("limit", 7))]
+
+
+@pytest.mark.parametrize("name", pass_names())
+def test_documentation_and_declaration_name_the_same_forms(name: str) -> None:
+    said = find_pass(name)
+    text = importlib.import_module(f"mlc.passes.{name}").__doc__ or ""
+    takes, gives = (re.search(rf"^{word} +([\w ]+)", text, re.MULTILINE) for word in ("takes", "gives"))
+    assert takes and gives, "the documentation of a pass says `takes` and `gives`"
+    assert takes[1].startswith("any form" if said.takes is None else said.takes.name.upper())
+    if gives[1].startswith("the same form"):
+        assert said.gives in (None, said.takes)
+    else:
+        assert said.gives is not None and gives[1].startswith(said.gives.name.upper())
 
 
 # -- decompose ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pkgutil
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, sym
 from mlc.ir.types import FloatType, TensorType, f64, to_numpy
 from mlc.ir.verify import verify
+from mlc.tools.ops import describe, facets
 from tests.arrays import Array, difference
 from tests.op_samples import NUMBERS, SAMPLES, Sample, main_of, samples_of
 from tests.public_case import thinned_by
@@ -110,6 +112,18 @@ def test_every_operation_says_whether_it_is_pure() -> None:
     for module in pkgutil.walk_packages(dialects.__path__, "mlc.dialects."):
         importlib.import_module(module.name)
     assert [name for name, cls in REGISTRY.items() if not hasattr(cls, "pure")] == []
+
+
+def test_methods_of_operations_have_a_place() -> None:
+    """`mlc ops NAME` gives the line of each method that is the operation's, of `expand` too."""
+    dialects.load_all()
+    for cls in REGISTRY.values():
+        places = re.findall(r"(?m)^  \w+ +[\w.]+ +(\S+\.py):(\d+)$", describe(cls))
+        assert len(places) >= len(facets(cls))
+        for file, line in places:
+            text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+            assert re.search(r"def |lambda|@", text), (file, line)
+    assert re.search(r"expand +exp +dialects/expansions/exponential.py:\d+", describe(REGISTRY["tensor.exp"]))
 
 
 def test_table_of_facets(capsys: pytest.CaptureFixture[str]) -> None:

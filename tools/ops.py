@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import inspect
 from enum import Enum
+from typing import Any
 
-from mlc.dialects import load_all
+from mlc.dialects import expansions, load_all
+from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.traits import FACTS
 from mlc.ir.core import REGISTRY, Op
 from mlc.ir.diag import UserError
@@ -88,7 +90,8 @@ def describe(cls: type[Op]) -> str:
                           "isolated", "symbol_table", "blocks_gradient") if getattr(cls, t)]
     traits += [f"{fact}={_fact_text(getattr(cls, fact))}" for fact in FACTS if hasattr(cls, fact)]
     lines += ["", "traits: " + (", ".join(traits) or "none")]
-    lines.append("facets: " + ", ".join(f"{f} ({_origin(cls, f)})" for f in facets(cls)))
+    if defined := [*facets(cls), *_computed(cls)]:
+        lines += table([("  " + facet, *_origin(cls, facet)) for facet in defined])
     if missing := [f for f in ("fold", "vjp") if f not in facets(cls)]:
         lines.append("without: " + ", ".join(missing))
     rules = rules_for(cls, fast=True)
@@ -102,12 +105,31 @@ def _fact_text(fact: object) -> str:
     return "by operands" if isinstance(fact, property) else str(fact.value if isinstance(fact, Enum) else fact)
 
 
-def _origin(cls: type[Op], facet: str) -> str:
-    """The class that defines a facet; for a family's vjp that calls `partial`, the location of the operation's own."""
-    base = next(b for b in cls.__mro__ if facet in b.__dict__)
-    for rule in ("partial", "partials") if facet == "vjp" and base is not cls else ():
-        if (owner := next((b for b in cls.__mro__ if rule in b.__dict__), base)) is not base:
-            code = owner.__dict__[rule].__code__
-            file = owner.__module__.removeprefix("mlc.").replace(".", "/")
-            return f"{owner.__name__}.{rule}, {file}.py:{code.co_firstlineno}"
-    return base.__name__
+def _computed(cls: type[Op]) -> list[str]:
+    """`expand`, if compiled code computes an elementwise operation by it."""
+    return ["expand"] if issubclass(cls, Elementwise) and cls.has_expansion() else []
+
+
+def _origin(cls: type[Op], facet: str) -> tuple[str, str]:
+    """The class and the method that define a facet, and where: of a family's derivative or expansion, that of the
+    operation."""
+    owner, name = cls, facet
+    if facet == "vjp":
+        base = next(b for b in cls.__mro__ if facet in b.__dict__)
+        own = next(((b, rule) for rule in ("partial", "partials") for b in cls.__mro__ if rule in b.__dict__
+                    and b is not base), None)
+        owner, name = own or (cls, facet)
+    method: Any = next(b for b in owner.__mro__ if name in b.__dict__)
+    function = method.__dict__[name]
+    if facet == "expand" and method is Elementwise:
+        function = getattr(expansions, cls.name.removeprefix("tensor."))
+        return function.__name__, _place(function)
+    return f"{method.__name__}.{name}", _place(function)
+
+
+def _place(function: Any) -> str:
+    """Where a method or function is defined; that of a family that makes it is where the family is."""
+    function = getattr(function, "__func__", getattr(function, "fget", None) or function)
+    code = inspect.unwrap(function).__code__
+    file = str(function.__module__).removeprefix("mlc.").replace(".", "/")
+    return f"{file}.py:{code.co_firstlineno}"
