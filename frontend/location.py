@@ -104,12 +104,14 @@ def in_command(caller: FrameType | None) -> Iterator[None]:
 
 
 def user_loc() -> Loc:
-    """Location of the nearest frame outside this package, or the current one in the text that is being read; with the
-    module whose `forward` runs, if it is known. Below the `mlc` command it is the definition of the function called."""
+    """Location of the nearest frame outside this package and the standard library, or the current one in the text that
+    is being read; with the module whose `forward` runs, if it is known. Below the `mlc` command it is the definition of
+    the function called."""
     if text.loc is not None:
         return replace(text.loc, scope=modules.scope) if modules.scope else text.loc
     frame = sys._getframe(1)
-    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and (
+            is_ours(name := frame.f_globals.get("__name__", "")) or is_library(name)):
         frame = frame.f_back
     if frame is command.caller and command.function is not None:
         return replace(command.function, scope=modules.scope)

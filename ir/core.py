@@ -295,8 +295,8 @@ class Op:
             else:
                 blocks.pop()
 
-    def inside(self, cls: type[O]) -> Iterator[O]:
-        """All operations of class `cls` among this one and those nested in it."""
+    def inside(self, cls: type[O] | tuple[type[O], ...]) -> Iterator[O]:
+        """All operations of a class, or of one of several, among this one and those nested in it."""
         for op in self.walk():
             if isinstance(op, cls):
                 yield op

@@ -103,6 +103,9 @@ def find_pass(name: str) -> Pass:
         if error.name is None or not path.startswith(error.name):
             raise
         found = None
+    if found is None and (there := sys.modules.get(path)) is not None:
+        raise UserError(f"the module {path} defines no pass", code="MLC0330",
+                        hint="a module that is a pass ends with PASS = Pass(run), of mlc.ir.passes")
     if found is None:
         import difflib
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mlc.dialects import arith, func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.builtin import module as empty_module
 from mlc.ir.core import Op, Value, at_end
-from mlc.ir.diag import IRError, Loc
+from mlc.ir.diag import IRError, Loc, UserError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline, find_pass, parse_pipeline, pass_names
@@ -348,6 +349,12 @@ def test_documentation_and_declaration_name_the_same_forms(name: str) -> None:
         assert said.gives in (None, said.takes)
     else:
         assert said.gives is not None and gives[1].startswith(said.gives.name.upper())
+
+
+def test_a_module_that_defines_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "own.fast", ModuleType("own.fast"))
+    with pytest.raises(UserError, match=r"the module own\.fast defines no pass\n  help: .* ends with PASS = Pass\(run\)"):
+        find_pass("own.fast")
 
 
 # -- decompose ---------------------------------------------------------------------------------------------------------

@@ -42,8 +42,15 @@ PASS = Pass(run)
 
 
 def test_parts() -> None:
-    assert list(parts(3)) == [range(3), range(2, 3), range(1, 2), range(1)]
+    assert [chosen for chosen, _ in parts(3)] == [range(3), range(2, 3), range(1, 2), range(1)]
     assert list(parts(0)) == []
+
+
+def test_a_success_is_gone_on_from() -> None:
+    """Of ten things, two that have been removed together leave eight; those before them come next, then all again."""
+    (_, place), = [found for found in parts(10) if found[0] == range(4, 6)]
+    one_by_one = [range(i, i + 1) for i in reversed(range(8))]
+    assert [chosen for chosen, _ in parts(8, place)] == [range(2, 4), range(2), *one_by_one]
 
 
 def test_what_does_not_matter_goes() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import linecache
 import runpy
 from collections import OrderedDict, namedtuple
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.frontend import eager, tree
+from mlc.frontend.location import user_loc
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import sym
@@ -77,6 +80,15 @@ def test_tree_that_contains_itself() -> None:
 
 
 # -- locations --------------------------------------------------------------------------------------------------------
+def test_the_standard_library_is_no_place_in_a_program() -> None:
+    """Where it calls mlc, the line is that of its caller."""
+    @contextmanager
+    def nothing() -> Iterator[None]:
+        yield
+
+    assert nothing()(user_loc)().file == HERE
+
+
 def test_every_operation_has_the_users_line_and_column() -> None:
     def f(x: Any) -> Any:
         y = mlc.softmax(x, dim=1) * 2  # here

@@ -86,7 +86,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("name", nargs="*", help="a function; all of them by default")
     p.add_argument("--type", choices=FORMATS, help="this element type only")
     p.add_argument("--all", action="store_true", help="float32 for all 2^32 values (hours)")
-    p.add_argument("--write", action="store_true", help="write the table into dialects/tensor/ACCURACY.md")
+    p.add_argument("--write", action="store_true",
+                   help="write the table, or the rows of these functions, into dialects/tensor/ACCURACY.md")
     return p
 
 
@@ -100,14 +101,18 @@ def main(options: argparse.Namespace) -> int:
                                          "mlc accuracy measures functions that are rounded as a whole", "MLC0410")
             raise report.usage_error(f"there is no elementary function {name!r}", "one of " + ", ".join(NAMES),
                                      "MLC0410")
+    if options.write and options.type:
+        raise report.usage_error("--write needs the errors of all types", "leave --type out", "MLC0391")
     formats = [FORMATS[options.type]] if options.type else [*FORMATS.values()]
     rows: list[tuple[str, ...]] = []
     for name in options.name or NAMES:
         errors = [measure(name, f, native, None, options.all) for f in formats]
         rows.append((name, *(f"{rounded_up(e.ulps):.2f}" for e in errors), *(_place(e) for e in errors[-2:])))
     header = ("function", *(f.name for f in formats), *(f"worst {f.name} at" for f in formats[-2:]))
-    if options.write and not options.name and not options.type:
-        files.write(str(page()), _page(header, rows, options.all))
+    if options.write:
+        kept = {cells[0]: cells for cells in _rows() if cells[0] in NAMES} if options.name else {}
+        kept |= {row[0]: row for row in rows}
+        files.write(str(page()), _page(header, [kept[name] for name in sorted(kept)], options.all))
     print("\n".join(table([header, *rows])))
     return 0
 
@@ -119,10 +124,14 @@ def page() -> Path:
 
 def bounds() -> dict[str, dict[str, float]]:
     """The errors that the committed table states: by function, then by type."""
-    lines = [line.strip("| ").split("|") for line in page().read_text(encoding="utf-8").splitlines()
-             if line.startswith("|")]
-    cells = [[cell.strip() for cell in line] for line in lines]
-    return {row[0]: {t: float(v) for t, v in zip(cells[0][1:], row[1:]) if t in FORMATS} for row in cells[2:]}
+    header, _, *rows = _rows()
+    return {row[0]: {t: float(v) for t, v in zip(header[1:], row[1:]) if t in FORMATS} for row in rows}
+
+
+def _rows() -> list[tuple[str, ...]]:
+    """The lines of the committed table."""
+    return [tuple(cell.strip() for cell in line.strip("| ").split("|"))
+            for line in page().read_text(encoding="utf-8").splitlines() if line.startswith("|")]
 
 
 def rounded_up(ulps: float) -> float:
@@ -138,8 +147,8 @@ def _page(header: tuple[str, ...], rows: list[tuple[str, ...]], every: bool) -> 
     floats = "every value" if every else f"{4 * SAMPLES['float32']:,} values of all exponents"
     return (f"""# Accuracy of elementary functions
 
-The largest error, in units of the last place of the true value (0.5 is the nearest float), on every machine: results
-have the same bits everywhere. Measured for every value of float16 and bfloat16, {floats}
+Maximum error in ulps of the true value (0.5 is correct rounding), on every machine: results are bitwise identical on
+all of them. Measured for every value of float16 and bfloat16, {floats}
 of float32 and {4 * SAMPLES['float64']:,} of float64; for functions of two arguments at as many pairs. Zeros,
 infinities, NaN and denormals are right. Sums, products, quotients, square roots, remainders and conversions are
 rounded correctly.

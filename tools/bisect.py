@@ -378,7 +378,7 @@ def _one_slow(options: argparse.Namespace, call: Call, folder: Path) -> str | No
     alone = everything is not None and everything.slower(options.ratio)
     timed = with_these if alone else without_these
     search = Search(lambda some: _is_slower(timed, some, options.ratio), options.tries)
-    groups = ([keys[i] for i in chosen] for chosen in parts(len(keys)))
+    groups = ([keys[i] for i in chosen] for chosen, _ in parts(len(keys)))
     if alone:
         start = keys if search.fails(keys) else None
     else:                                                  # without all of them it is no faster, as has been seen

@@ -203,7 +203,7 @@ class Check:
         name, number, message = firings.wrong
         error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {message} where an "
                               "operation is rewritten", code="MLC0661",
-                              notes=(f"rule {name} does it: firing {number}",))
+                              notes=(f"rule {name} does it: firing {number} of a rule in this pass",))
         return self.leave(error, before, str(_limited(step, number)), f"mlc-wrong-{step.transform.name}.mlir")
 
     def wrong(self, module: Op, form: Form | None = None, changed: bool = True) -> str | None:
@@ -265,10 +265,11 @@ class Check:
     def _guilty(self, step: Step, before: Op, broken: str) -> InternalError:
         """The error that names the pass, the rule if there is one, and the command that reproduces it."""
         rule = guilty_rule(before, step, self._try, self.number)
-        notes = list[str]()
+        notes = ["the arguments are others than the program's: zeros of both signs, equal numbers, limits of types"
+                 ] if self.odd else []
         if rule is not None:
             number, total, name = rule
-            notes.append(f"rule {name} does it: firing {number} of {total}")
+            notes.append(f"rule {name} does it: firing {number} of the {total} of all rules in this pass")
             step = _limited(step, number)
         error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {broken}",
                               code="MLC0901", notes=tuple(notes))

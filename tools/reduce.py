@@ -70,15 +70,22 @@ def main(options: argparse.Namespace) -> int:
     module = parse_module(text, name)
     with tempfile.TemporaryDirectory(prefix="mlc-reduce-") as folder:
         found = Reduction(lambda m: failure(to_text(m, locations=True) + held, command, Path(folder), options.timeout),
-                          options.tries)
+                          options.tries, _progress if sys.stderr.isatty() else None)
         wanted = found.fails(module)
         if wanted is None:
             raise report.usage_error(f"mlc {' '.join(command)} does not fail on {name}",
                                      "give the passes with -p, or --check", "MLC0391")
-        small = found.reduce(module, wanted, keep_arguments=has_call)
-    print(f"{wanted}: {size(module)} operations became {size(small)}, in {found.tries} trials", file=sys.stderr)
-    files.write(options.output, to_text(small, locations=False) + held)
+        try:
+            found.reduce(module, wanted, keep_arguments=has_call)
+        finally:                                           # of a search that is stopped, what it has found
+            small = found.smallest or module
+            print(f"{wanted}: {size(module)} operations became {size(small)}, in {found.tries} trials", file=sys.stderr)
+            files.write(options.output, to_text(small, locations=False) + held)
     return 0
+
+
+def _progress(small: Op, tries: int) -> None:
+    print(f"{size(small)} operations after {tries} trials", end="\r", file=sys.stderr, flush=True)
 
 
 def size(module: Op) -> int:
@@ -104,11 +111,21 @@ def failure(text: str, command: Sequence[str], folder: Path, seconds: int) -> st
     return " of ".join(filter(None, found.groups())) if found else f"exit status {done.returncode}"
 
 
-class Reduction:
-    """The search: `fails` describes how a module fails, `tries` counts its calls."""
+Place = tuple[int, int]
+"""How many things were removed together last, and where in the list: what is before that has yet to be tried."""
 
-    def __init__(self, fails: Callable[[Op], str | None], most: int) -> None:
-        self._fails, self.most, self.tries = fails, most, 0
+
+class Reduction:
+    """The search: `fails` describes how a module fails, `tries` counts its calls.
+
+    most      calls at most
+    progress  called with the smallest module so far, and the calls that it took, whenever a smaller one is found
+    """
+
+    def __init__(self, fails: Callable[[Op], str | None], most: int,
+                 progress: Callable[[Op, int], None] | None = None) -> None:
+        self._fails, self.most, self.tries, self.progress = fails, most, 0, progress
+        self.smallest: Op | None = None
 
     def fails(self, module: Op) -> str | None:
         self.tries += 1
@@ -122,45 +139,53 @@ class Reduction:
         while changed:
             changed = False
             for step in steps:
-                while (smaller := self._first(step(module), wanted)) is not None:
-                    module, changed = smaller, True
+                place: Place | None = None
+                while (found := self._first(step(module, place), wanted)) is not None:
+                    module, place = found
+                    self.smallest, changed = module, True
+                    if self.progress is not None:
+                        self.progress(module, self.tries)
         return module
 
-    def _first(self, candidates: Iterator[Op], wanted: str) -> Op | None:
-        for candidate in candidates:
+    def _first(self, candidates: Iterator[tuple[Op, Place]], wanted: str) -> tuple[Op, Place] | None:
+        for candidate, place in candidates:
             if self.tries >= self.most:
                 return None
             if self.fails(candidate) == wanted:
-                return candidate
+                return candidate, place
         return None
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------
-def parts(count: int) -> Iterator[range]:
-    """All of `count` things, both halves, the quarters, ..., each alone; the last first, since the first are used."""
-    length = count
+def parts(count: int, place: Place | None = None) -> Iterator[tuple[range, Place]]:
+    """All of `count` things, both halves, the quarters, ..., each alone; the last first, since the first are used.
+
+    After a success it goes on at its place: larger parts and later ones have failed.
+    """
+    length, end = (count, count) if place is None else (min(place[0], count), place[1])
     while length:
-        for end in range(count, 0, -length):
-            yield range(max(0, end - length), end)
-        length //= 2
+        for stop in range(min(end, count), 0, -length):
+            start = max(0, stop - length)
+            yield range(start, stop), (length, start)
+        length, end = length // 2, count
 
 
-def without_functions(module: Op) -> Iterator[Op]:
-    for chosen in parts(len(module.regions[0].block)):
+def without_functions(module: Op, place: Place | None) -> Iterator[tuple[Op, Place]]:
+    for chosen, here in parts(len(module.regions[0].block), place):
         copy = module.clone()
         for i, op in enumerate(copy.regions[0].block.ops):
             if i in chosen:
                 op.erase()
-        yield copy
+        yield copy, here
 
 
-def without_operations(module: Op) -> Iterator[Op]:
-    for chosen in parts(sum(1 for _ in _replaceable(module))):
+def without_operations(module: Op, place: Place | None) -> Iterator[tuple[Op, Place]]:
+    for chosen, here in parts(sum(1 for _ in _replaceable(module)), place):
         copy = module.clone()
         ops = [op for i, op in enumerate(_replaceable(copy)) if i in chosen]
         changed = [_replace(op) for op in reversed(ops)]
         if any(changed):
-            yield copy
+            yield copy, here
 
 
 def _replaceable(module: Op) -> Iterator[Op]:
@@ -191,7 +216,7 @@ def _zero(type: TensorType) -> int | float | bool:
     return 0.0 if isinstance(type.dtype, FloatType) else False if type.dtype == i1 else 0
 
 
-def without_results(module: Op) -> Iterator[Op]:
+def without_results(module: Op, place: Place | None) -> Iterator[tuple[Op, Place]]:
     for number, function in enumerate(module.inside(Func)):
         for i in range(len(function.function_type.results)):
             copy = module.clone()
@@ -200,13 +225,13 @@ def without_results(module: Op) -> Iterator[Op]:
             if isinstance(end, Return):
                 end.set_operands([v for j, v in enumerate(end.operands) if j != i])
                 changed.update_type()
-                yield copy
+                yield copy, (1, i)
 
 
-def without_arguments(module: Op) -> Iterator[Op]:
+def without_arguments(module: Op, place: Place | None) -> Iterator[tuple[Op, Place]]:
     for number, function in enumerate(module.inside(Func)):
         unused = [i for i, arg in enumerate(function.args) if not arg.uses]
-        for chosen in parts(len(unused)):
+        for chosen, here in parts(len(unused)):
             copy = module.clone()
             changed = list(copy.inside(Func))[number]
             indices = [unused[j] for j in chosen]
@@ -214,4 +239,4 @@ def without_arguments(module: Op) -> Iterator[Op]:
             for name in [n for n, value in changed.attrs.items() if n.startswith("arg_") and isinstance(value, tuple)]:
                 changed.attrs[name] = tuple(x for i, x in enumerate(changed.attrs[name]) if i not in indices)
             changed.update_type()
-            yield copy
+            yield copy, here
