@@ -7,6 +7,7 @@ import importlib
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ def find_pass(name: str) -> Pass:
         if error.name is None or not path.startswith(error.name):
             raise
         found = None
-    if found is None and (there := sys.modules.get(path)) is not None:
+    if found is None and path in sys.modules:
         raise UserError(f"the module {path} defines no pass", code="MLC0330",
                         hint="a module that is a pass ends with PASS = Pass(run), of mlc.ir.passes")
     if found is None:
@@ -228,7 +229,7 @@ class Pipeline:
         if isinstance(error, Error) and not isinstance(error, IRError):
             return error
         step = self.steps[index]
-        notes = tuple(getattr(error, "__notes__", ()))
+        notes = (*_place(step, error), *getattr(error, "__notes__", ()))
         if isinstance(error, IRError) and not ins.verify_each:
             error.notes = (*error.notes, f"pass {step} found it", *notes)
             return error
@@ -248,6 +249,17 @@ class Pipeline:
             wrapped.hint = f"replay it with: {wrapped.reproducer}"
         wrapped.__cause__ = error
         return wrapped
+
+
+def _place(step: Step, error: Exception) -> tuple[str, ...]:
+    """A note that says at which line of the pass an exception was raised; none of an error about the IR, which says
+    more."""
+    if isinstance(error, Error):
+        return ()
+    frames = traceback.extract_tb(error.__traceback__)
+    own = sys.modules[step.transform.run.__module__].__file__
+    frame = next((f for f in reversed(frames) if f.filename == own), frames[-1])
+    return (f"raised at line {frame.lineno} of {frame.filename}, in {frame.name}",)
 
 
 @contextmanager

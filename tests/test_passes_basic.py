@@ -14,10 +14,10 @@ from mlc.dialects import arith, func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.builtin import module as empty_module
 from mlc.ir.core import Op, Value, at_end
-from mlc.ir.diag import IRError, Loc, UserError
+from mlc.ir.diag import InternalError, IRError, Loc, UserError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Pipeline, find_pass, parse_pipeline, pass_names
+from mlc.ir.passes import Pass, Pipeline, find_pass, parse_pipeline, pass_names
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import RULES, Counters, Rule, apply_rules
 from mlc.ir.types import TensorType, f32, i32
@@ -353,8 +353,20 @@ def test_documentation_and_declaration_name_the_same_forms(name: str) -> None:
 
 def test_a_module_that_defines_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "own.fast", ModuleType("own.fast"))
-    with pytest.raises(UserError, match=r"the module own\.fast defines no pass\n  help: .* ends with PASS = Pass\(run\)"):
+    with pytest.raises(UserError, match=r"the module own\.fast defines no pass\n  help: .* ends with PASS = Pass"):
         find_pass("own.fast")
+
+
+def test_where_a_pass_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(module: Op) -> None:
+        {}["missing"]  # type: ignore[index]
+
+    own = ModuleType("own.fast")
+    own.PASS = Pass(run)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "own.fast", own)
+    line = run.__code__.co_firstlineno + 1
+    with pytest.raises(InternalError, match=rf"KeyError: 'missing'\n  note: raised at line {line} of .*, in run"):
+        Pipeline(parse_pipeline("own.fast")).run(empty_module())
 
 
 # -- decompose ---------------------------------------------------------------------------------------------------------
