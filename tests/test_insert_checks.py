@@ -73,15 +73,16 @@ func.func private @double(%N: index, %x: memref<?xf32>, %y: memref<?xf32>) {
 
 EDITS = {
     "an index map off by one block": ("%at = arith.addi %i, %0", "%at = arith.addi %i, %4", "%v = vector.load",
-                                "vector.load outside of memref<?xf32>, at index 4"),
+                                "vector.load of 4 elements outside of memref<?xf32>, at index 4"),
     "a swapped bound": ("subi %N, %1 : index\n  %e", "subi %1, %N : index\n  %e", "%e = memref.load",
                         "memref.load outside of memref<?xf32>, at index -6"),
     "a loop that ends late": ("%i = %0 to %whole", "%i = %0 to %N", "%v = vector.load",
-                              "vector.load outside of memref<?xf32>, at index 4"),
+                              "vector.load of 4 elements outside of memref<?xf32>, at index 4"),
     "a mask of all lanes": ("create_mask %rest", "create_mask %4", "%v = vector.maskedload",
-                            "vector.maskedload outside of memref<?xf32>, at index 4"),
+                            "vector.maskedload of 4 elements outside of memref<?xf32>, at index 4"),
     "a masked store that is late": ("vector.maskedstore %y[%whole]", "vector.maskedstore %y[%N]",
-                                    "vector.maskedstore", "vector.maskedstore outside of memref<?xf32>, at index 7"),
+                                    "vector.maskedstore",
+                                    "vector.maskedstore of 4 elements outside of memref<?xf32>, at index 7"),
     "a missing store": ("    vector.store %w, %y[%i] : memref<?xf32>, vector<4xf32>\n", "", "%v = vector.load",
                         "vector.load of memref<?xf32> reads uninitialised memory, at index 0"),
     "a missing call": ("  func.call @double(%N, %t, %out0) : (index, memref<?xf32>, memref<?xf32>) -> ()\n", "",
@@ -247,9 +248,9 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert main(["run", "--checked", "right.mlir", "--sizes", "N=5"]) == 0
     assert main(["run", "--checked", "wrong.mlir", "--sizes", "N=5"]) == 101
     err = capsys.readouterr().err
-    assert "wrong.mlir:27:5: error[MLC0480]: vector.load outside of memref<?xf32>, at index 4" in err
+    assert "wrong.mlir:27:5: error[MLC0480]: vector.load of 4 elements outside of memref<?xf32>, at index 4" in err
     assert main(["compile", "--checked", "right.mlir:main", "--emit=low", "-o", "-"]) == 0
-    assert "trap: vector.load outside" in capsys.readouterr().out
+    assert "trap: vector.load of 4 elements outside" in capsys.readouterr().out
     assert main(["run", "--checked", "--check", "right.mlir"]) == 1
     Path("program.py").write_text("import mlc, numpy as np\nf = mlc.compile(lambda x: mlc.exp(x).sum())\n"
                                   "f(np.ones(3, np.float32))\n"

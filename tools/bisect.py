@@ -303,7 +303,8 @@ def _one_wrong(options: argparse.Namespace, call: Call, failed: Failure, made: d
     if none is not None:
         raise UserError(f"{where}: {failed.kind}, and without any optional change: {none.message}", code="MLC0681",
                         notes=(trials.blamed(call, Choice(base), options.timeout),),
-                        hint="what has to run cannot be left out: mlc run --check says more")
+                        hint="a lowering or the code generator, which cannot be left out: mlc reduce makes the module "
+                             "small, and mlc run --checked finds accesses that are wrong")
 
     def fails(keys: frozenset[str]) -> bool:
         found = trials.failure(call, Choice([*base, *keys]), options.timeout, as_those)

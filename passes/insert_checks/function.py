@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 from mlc.dialects import arith, func, memref, scf, vector
@@ -104,7 +105,7 @@ class Checker:
                 self._report_if(opposite(truth(aligned)), op, f"{op.name} of {memory.type} not aligned to "
                                 f"{op.alignment} bytes, at index", at[-1])
                 safe = every([safe, aligned])
-        place = self.traps.place(op, f"{op.name} outside of {memory.type}, at index") if safe is not True else 0
+        place = self.traps.place(op, f"{_access(op)} outside of {memory.type}, at index") if safe is not True else 0
         self._where(op, safe, lambda: self.traps.report(self.errors, place, wrong))
 
     def _masked(self, op: Any) -> None:
@@ -113,8 +114,8 @@ class Checker:
         with before(op):
             inside = bounds.of_lanes(op, self.valid.get(op.base, True))
             bad = arith.AndI(op.mask, opposite(inside)).result
-            self._report_if(vector.Reduction("or", bad).result, op, f"{op.name} outside of {op.base.type}, at index",
-                            op.indices[-1])
+            self._report_if(vector.Reduction("or", bad).result, op,
+                            f"{_access(op)} outside of {op.base.type}, at index", op.indices[-1])
             op.set_operand(at, arith.AndI(op.mask, inside).result)
 
     def _elements(self, op: Any, marks: Value) -> None:
@@ -207,6 +208,12 @@ class Checker:
         with before(op):
             safe = every(self.valid.get(v, True) for v in memories)
         self._where(op, safe, lambda: None)
+
+
+def _access(op: Any) -> str:
+    """What is read or written, and of a vector how much."""
+    type = (op.result if op.results else op.value).type
+    return f"{op.name} of {prod(type.shape)} elements" if isinstance(type, VectorType) else str(op.name)
 
 
 def _memory(op: Any) -> Value:
