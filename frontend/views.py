@@ -8,7 +8,7 @@ nothing is compiled, and no element moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import methodcaller
+from operator import itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -54,17 +54,25 @@ class ViewKernel:
 
 def _of_arrays(chain: Sequence[Op]) -> Callable[[Array], Array]:
     """A chain of operations as a function of arrays."""
-    if len(chain) == 1 and isinstance(chain[0], T.Reshape):
-        return methodcaller("reshape", chain[0].results[0].type.shape)
-    if len(chain) == 1 and isinstance(chain[0], T.Transpose):
-        return methodcaller("transpose", chain[0].perm)
+    steps = [_of_array(op) for op in chain if not isinstance(op, T.StopGradient)]
+    if len(steps) == 1:
+        return steps[0]
 
     def applied(array: Array) -> Array:
-        for op in chain:
-            array = op.ref(array)
+        for step in steps:
+            array = step(array)
         return array
 
     return applied
+
+
+def _of_array(op: Op) -> Callable[[Array], Array]:
+    """An operation on an array of known shape as the call of numpy's that gives its view."""
+    if isinstance(op, T.Reshape):
+        return methodcaller("reshape", op.result.type.shape)
+    if isinstance(op, T.Transpose):
+        return methodcaller("transpose", op.perm)
+    return itemgetter(op.subscript(int)) if isinstance(op, T.Slice) else op.ref
 
 
 _kernels: dict[Any, ViewKernel | None] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,11 +85,13 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
         for axis, bounds in enumerate(zip(self.x.type.shape, self.starts, self.stops, self.steps)):
             yield from self._within(axis, *bounds)
 
+    def subscript(self, size: Callable[[Dim], int]) -> tuple[Any, ...]:
+        """The key that picks the elements of an array; it ends in an ellipsis, so that the result is a view."""
+        return (*(_as_slice(range(size(start), size(stop), step))
+                  for start, stop, step in zip(self.starts, self.stops, self.steps)), ...)
+
     def compute(self, size: Any, x: Any) -> Array:
-        for axis, (start, stop, step) in enumerate(zip(self.starts, self.stops, self.steps)):
-            picked = range(size(start), size(stop), step)
-            x = x[(slice(None),) * axis + (_as_slice(picked),)]
-        return np.asarray(x)
+        return np.asarray(x[self.subscript(size)])
 
     def vjp(self, ct: Value) -> list[Value | None]:
         backwards = tuple(a for a, step in enumerate(self.steps) if step < 0)
