@@ -52,7 +52,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                                     and storage.replace(self, array)):
         storage.write(self, array)
     elif storage is None:
-        self._array = array if array.shape == self.shape else np.array(np.broadcast_to(array, self.shape), order="C")
+        self._array = array if array.shape == self.shape else np.full(self.shape, array, array.dtype)
     return self
 
 

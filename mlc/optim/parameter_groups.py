@@ -230,8 +230,8 @@ class ParameterGroups(metaclass=OptimizerType):
         for p in (p for group in self.param_groups for p in group["params"]):
             if set_to_none:
                 p.grad = None
-            elif p.grad is not None:
-                p.grad.detach_().zero_()
+            elif (grad := p.grad) is not None:
+                (grad.detach_() if grad.requires_grad else grad).zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move the parameters by their gradients, in place; those without a gradient stay.
