@@ -37,7 +37,12 @@ ADDRESSING = (T.Reshape, T.Transpose, T.BroadcastTo, T.Slice, T.StopGradient, T.
 
 
 class ViewKernel:
-    """How the results of a view operation lie in the array of its operand: per result a chain of operations."""
+    """How the results of a view operation lie in the array of its operand.
+
+    chains     per result the operations that lead to it
+    made       the same as functions of arrays; None where elements are in the result several times
+    structure  how the results are returned
+    """
 
     __slots__ = ("chains", "made", "structure")
 
@@ -45,7 +50,6 @@ class ViewKernel:
         self.chains, self.structure = chains, structure
         self.made = [None if any(isinstance(op, T.BroadcastTo) for op in chain) else _of_arrays(chain)
                      for chain in chains]
-        """Per result the view of an array, no element of which is in it twice."""
 
     def arrays(self, array: Array) -> list[Array]:
         """The arrays of the results; where a reshape has no view, one of its own."""
@@ -101,7 +105,7 @@ class KnownView(ArrayView):
 class KnownCall:
     """A view operation with its arguments, for operands of one type.
 
-    views       its results
+    views       its results, each as a function of tensors and of arrays
     structure   how they are returned
     name        name of the node
     contiguous  whether it is known only for arrays whose elements lie in memory in order
