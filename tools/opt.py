@@ -19,7 +19,7 @@ from mlc.ir.verify import verify
 from mlc.tools import diagnostics, files, report
 
 EXAMPLES = """examples:
-  mlc opt model.mlir -p 'canonicalize,cse,fuse{max_ops=3}'
+  mlc opt model.mlir -p 'canonicalize,cse,fix-numerics,fuse{max_ops=3}'
   mlc opt model.mlir -p canonicalize --print-ir-after-change -o -
   cat model.mlir | mlc opt - --generic
   mlc opt model.mlir --pass-pipeline='builtin.module(func.func(cse,canonicalize))' --mlir-timing

@@ -211,7 +211,7 @@ class Checker:
 
 
 def _access(op: Any) -> str:
-    """What is read or written, and of a vector how much."""
+    """An access for messages: the operation, and of a vector the number of elements."""
     type = (op.result if op.results else op.value).type
     return f"{op.name} of {prod(type.shape)} elements" if isinstance(type, VectorType) else str(op.name)
 
