@@ -40,20 +40,26 @@ class ViewKernel:
     """How the results of a view operation lie in the array of its operand.
 
     chains     per result the operations that lead to it
-    made       the same as functions of arrays; None where elements are in the result several times
+    made       the same as functions of arrays
+    repeats    whether elements are in the result several times
     structure  how the results are returned
     """
 
-    __slots__ = ("chains", "made", "structure")
+    __slots__ = ("chains", "made", "repeats", "structure")
 
     def __init__(self, chains: Sequence[Sequence[Op]], structure: tree.TreeDef) -> None:
         self.chains, self.structure = chains, structure
-        self.made = [None if any(isinstance(op, T.BroadcastTo) for op in chain) else _of_arrays(chain)
-                     for chain in chains]
+        self.made = [_of_arrays(chain) for chain in chains]
+        self.repeats = [any(isinstance(op, T.BroadcastTo) for op in chain) for chain in chains]
 
     def arrays(self, array: Array) -> list[Array]:
         """The arrays of the results; where a reshape has no view, one of its own."""
-        return [_of_arrays(chain)(array) for chain in self.chains]
+        return [made(array) for made in self.made]
+
+    def step(self, op: Operation, rest: tuple[Any, ...], keywords: dict[str, Any], number: int) -> Step:
+        """Result `number` as a function of the operand; known for arrays if each element is in it once."""
+        step = _step(op, rest, keywords, number)
+        return step if op.view is not True or self.repeats[number] else KnownView(step, self.made[number])
 
 
 def _of_arrays(chain: Sequence[Op]) -> Callable[[Array], Array]:
@@ -191,11 +197,8 @@ def _learn(call: Call, kernel: ViewKernel, array: Array, found: Sequence[Array])
         return
     name, rest = name_of_node(op.name), call.args[1:]
     key: tuple[Any, ...] = array.shape, array.dtype, rest
-    repeats = any(made is None for made in kernel.made)
-    views: list[tuple[Step, Callable[[Array], Array]]] = []
-    for i, (chain, made) in enumerate(zip(kernel.chains, kernel.made)):
-        step = _step(op, rest, {}, i)
-        views.append((step, _of_arrays(chain)) if made is None else (KnownView(step, made), made))
+    repeats = any(kernel.repeats)
+    views = [(kernel.step(op, rest, {}, i), made) for i, made in enumerate(kernel.made)]
     reshapes = [[isinstance(x, T.Reshape) for x in chain if not isinstance(x, T.StopGradient)]
                 for chain in kernel.chains]
     contiguous = any(map(any, reshapes))
@@ -241,9 +244,7 @@ def _result(call: Call, kernel: ViewKernel, x: Tensor, made: Array, number: int)
     op = call.op
     if op.name == "detach":
         return _sharing(x, made)
-    step = _step(op, call.args[1:], call.keywords, number)
-    if op.view is True and (of_arrays := kernel.made[number]) is not None:
-        step = KnownView(step, of_arrays)
+    step = kernel.step(op, call.args[1:], call.keywords, number)
     if made.size and not np.may_share_memory(made, x._array):
         if op.name == "view":
             raise UserError(f"the elements of a tensor of shape {list(x.shape)} do not lie in memory in such an order "
