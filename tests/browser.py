@@ -104,7 +104,9 @@ class Browser:
                           **(text if kind == "keyDown" else {}))
 
     def click(self, selector: str, number: int = 0) -> None:
-        """Click the middle of the visible part of an element."""
+        """Click the middle of the visible part of an element, once what was done before is drawn."""
+        self("Promise.race([new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))), "
+             "new Promise(done => setTimeout(done, 200))]).then(() => true)")
         x, y = self(f"(() => {{ const r = document.querySelectorAll({json.dumps(selector)})[{number}]"
                     ".getBoundingClientRect(); return [r.left + Math.min(r.width, 60) / 2, r.top + r.height / 2]; })()")
         for kind in ("mousePressed", "mouseReleased"):
