@@ -46,6 +46,25 @@ def test_integers_beyond_their_type_are_refused(make: Any) -> None:
             f(*[] if f is make else [np.ones(1, np.float32)])
 
 
+@pytest.mark.parametrize(("f", "code"), [
+    (lambda x: nn.functional.threshold(x, x, 0), "MLC0364"),
+    (lambda x: nn.functional.threshold(x, 0, x), "MLC0364"),
+    (lambda x: mlc.asarray(x, x), "MLC0342"),
+])
+def test_a_tensor_in_place_of_a_number_or_a_dtype_is_refused_recorded_or_not(f: Any, code: str) -> None:
+    for g in (f, mlc.compile(f)):
+        with pytest.raises(UserError, match=code):
+            g(mlc.ones(1))
+
+
+def test_a_0d_tensor_stands_for_a_number() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return nn.functional.threshold(x, y, y * 2)
+
+    for g in (f, mlc.compile(f)):
+        assert g(mlc.tensor([1.0, 3.0]), mlc.tensor(2.0)).tolist() == [4.0, 3.0]
+
+
 def test_full_is_the_same_recorded_or_not() -> None:
     for value, dtype in ((-1, "uint8"), (2.7, "int32"), (0.1, "bfloat16"), (2**64 - 1, "uint64")):
         def make(value: Any = value, dtype: str = dtype) -> Any:

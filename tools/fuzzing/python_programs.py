@@ -62,6 +62,9 @@ LIMITS = ("nn.functional.hardswish", "nn.functional.silu", "var_mean", "std_mean
 """Functions that give their limit at -inf, where PyTorch has NaN."""
 SORTED = ("bucketize", "searchsorted", "mode")
 """Functions of numbers in order, or that order them, which say nothing of NaN."""
+FREE = ("svd_lowrank", "pca_lowrank", "linalg.cond")
+"""Functions whose results are free: their signs, which follow from the random numbers that PyTorch draws, or the least
+singular value beside one that is 1e16 times as large."""
 TOLERANCE = 1e-6
 """Relative to an element and to the largest of its array."""
 LOSS = """
@@ -115,8 +118,9 @@ def functions() -> list[str]:
     """The public functions of tensors, as `T.` has them; types, such as T.FloatTensor, take no recorded tensor."""
     names = [name.removeprefix("mlc.") for name, f in odd_calls.public_functions().items()
              if name.startswith("mlc.") and not isinstance(f, TensorType)]
-    return sorted({n for n in names if not n.endswith("_") and (                     # in place: the first run changes x
-        n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)} - {*FEWER, *SHARING, *LIMITS, *SORTED})
+    of_tensors = {n for n in names if not n.endswith("_") and (              # in place: the first run changes x
+        n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)}
+    return sorted(of_tensors - {*FEWER, *SHARING, *LIMITS, *SORTED, *FREE})
 
 
 class Writer:

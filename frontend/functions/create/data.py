@@ -10,7 +10,7 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.devices import BackingArray, as_device
-from mlc.frontend.dtypes import as_ir
+from mlc.frontend.dtypes import as_dtype, as_ir
 from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functionalization import another
 from mlc.frontend.functionalization import contiguous as rearranged
@@ -119,7 +119,7 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None, requires_
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
     if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)
+        return data if dtype is None else data.to(as_dtype(dtype))
     if not is_operand(data):
         return tensor(data, dtype)
     array = as_backing_array(data) if dtype is None else as_array(data, dtype)

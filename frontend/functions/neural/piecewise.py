@@ -228,9 +228,13 @@ def threshold(input: Operand, threshold: float, value: float, inplace: bool = Fa
     Returns:
         Tensor of the shape of `input`.
 
+    Raises:
+        UserTypeError: `threshold` or `value` is a tensor of one or more dimensions (MLC0364).
+
     Example:
         >>> mlc.threshold(mlc.tensor([-1.0, 0.5, 2.0]), 0.5, 9.0)
         tensor([9., 9., 2.], dtype=mlc.float32)
     """
     x = tracer(input)
-    return E.where(x <= threshold, cast(number(value, x.type.dtype), x.type.dtype), x)
+    limit = number(threshold, tracer(threshold).type.dtype, weak=True)
+    return E.where(x <= limit, cast(number(value, x.type.dtype), x.type.dtype), x)
