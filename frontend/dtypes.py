@@ -139,7 +139,7 @@ def destination(target: Any, dtype: Any, device: Any) -> tuple[DType | None, str
     element type or a tensor; None for one that is not requested."""
     if is_device(target):
         target, device = None, target
-    elif device is None and hasattr(target, "backing_array"):
+    elif device is None and hasattr(target, "to_device"):
         device = target.device
     name = as_device(device)
     if target is not None and dtype is not None:

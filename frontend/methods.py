@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.tree import Leaf
 from mlc.ir.sizes import Dim
 
@@ -38,8 +39,9 @@ def call(name: str, *args: Any, **keywords: Any) -> Tensor:
     return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
 
 
-def _cast(x: Any, dtype: str) -> Tensor:
-    """The elements in a dtype; the tensor itself if they are."""
+def _cast(x: Any, dtype: str, memory_format: Any) -> Tensor:
+    """The elements in a dtype; the tensor itself if they are. The memory format is accepted and not made."""
+    check_memory_format(memory_format)
     array = None if x.composite else x._array
     return x if type(array) is np.ndarray and array.dtype.name == dtype else call("cast", x, dtype)
 
@@ -57,42 +59,42 @@ class Methods(Leaf):
     # -- element types ------------------------------------------------------------------------------------------------
     def clone(self, memory_format: Any = None) -> Tensor: return call("clone", self, memory_format)
     def contiguous(self, memory_format: Any = None) -> Tensor: return call("contiguous", self, memory_format)
-    def float(self) -> Tensor:
+    def float(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float32, as `mlc.cast` gives them."""
-        return _cast(self, "float32")
-    def double(self) -> Tensor:
+        return _cast(self, "float32", memory_format)
+    def double(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float64, as `mlc.cast` gives them."""
-        return _cast(self, "float64")
-    def half(self) -> Tensor:
+        return _cast(self, "float64", memory_format)
+    def half(self, *, memory_format: Any = None) -> Tensor:
         """The elements as float16, as `mlc.cast` gives them."""
-        return _cast(self, "float16")
-    def bfloat16(self) -> Tensor:
+        return _cast(self, "float16", memory_format)
+    def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """The elements as bfloat16, as `mlc.cast` gives them."""
-        return _cast(self, "bfloat16")
-    def cfloat(self) -> Tensor:
+        return _cast(self, "bfloat16", memory_format)
+    def cfloat(self, *, memory_format: Any = None) -> Tensor:
         """The elements as complex64, as `mlc.cast` gives them."""
-        return _cast(self, "complex64")
-    def cdouble(self) -> Tensor:
+        return _cast(self, "complex64", memory_format)
+    def cdouble(self, *, memory_format: Any = None) -> Tensor:
         """The elements as complex128, as `mlc.cast` gives them."""
-        return _cast(self, "complex128")
-    def long(self) -> Tensor:
+        return _cast(self, "complex128", memory_format)
+    def long(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int64, as `mlc.cast` gives them."""
-        return _cast(self, "int64")
-    def int(self) -> Tensor:
+        return _cast(self, "int64", memory_format)
+    def int(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int32, as `mlc.cast` gives them."""
-        return _cast(self, "int32")
-    def bool(self) -> Tensor:
+        return _cast(self, "int32", memory_format)
+    def bool(self, *, memory_format: Any = None) -> Tensor:
         """The elements as bool, as `mlc.cast` gives them."""
-        return _cast(self, "bool")
-    def short(self) -> Tensor:
+        return _cast(self, "bool", memory_format)
+    def short(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int16, as `mlc.cast` gives them."""
-        return _cast(self, "int16")
-    def char(self) -> Tensor:
+        return _cast(self, "int16", memory_format)
+    def char(self, *, memory_format: Any = None) -> Tensor:
         """The elements as int8, as `mlc.cast` gives them."""
-        return _cast(self, "int8")
-    def byte(self) -> Tensor:
+        return _cast(self, "int8", memory_format)
+    def byte(self, *, memory_format: Any = None) -> Tensor:
         """The elements as uint8, as `mlc.cast` gives them."""
-        return _cast(self, "uint8")
+        return _cast(self, "uint8", memory_format)
     def detach(self) -> Tensor: return call("detach", self)
 
     # -- element by element -------------------------------------------------------------------------------------------

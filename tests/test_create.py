@@ -57,6 +57,14 @@ def test_a_tensor_in_place_of_a_number_or_a_dtype_is_refused_recorded_or_not(f: 
             g(mlc.ones(1))
 
 
+def test_to_takes_another_tensor_recorded_or_not() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x.to(y), x.to(y, True, copy=True), x.double(memory_format=mlc.channels_last).to(y.device)
+
+    for g in (f, mlc.compile(f)):
+        assert [t.dtype for t in g(mlc.ones(2), mlc.ones(1, dtype=mlc.float16))] == [mlc.float16] * 2 + [mlc.float64]
+
+
 def test_a_0d_tensor_stands_for_a_number() -> None:
     def f(x: Any, y: Any) -> Any:
         return nn.functional.threshold(x, y, y * 2)

@@ -32,7 +32,7 @@ def as_mlc(x: Any) -> Any:
         return getattr(mlc, str(x).removeprefix("torch."), str(x))
     if isinstance(x, torch.device):
         return str(x)
-    if isinstance(x, torch.layout):
+    if isinstance(x, torch.layout | torch.memory_format):
         return getattr(mlc, str(x).removeprefix("torch."))
     if isinstance(x, torch.Size):
         return tuple(x)
