@@ -16,13 +16,13 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Edge, LeafEdge, Node, alone, edge_to, kept
 from mlc.frontend.autograd.pushforward import pushforward_of
 from mlc.frontend.autograd.saved_tensors import Packed, save, saving, unpack
-from mlc.frontend.autograd.tangents import DualLevel, NoTangents, active, duals
+from mlc.frontend.autograd.tangents import DualLevel, NoTangents, active, duals, tangent_of
 from mlc.frontend.autograd.template import Template, placed
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.dispatch import native_call
 from mlc.frontend.eager import Call, EagerKernel
 from mlc.frontend.recorded_operation import Operation
-from mlc.frontend.tensor import Array, Operand, Tensor
+from mlc.frontend.tensor import Array, Operand, Tensor, wrap
 
 PULLBACK = "_backward"
 """Follows the name of an operation in that of its vector-Jacobian product."""
@@ -130,7 +130,8 @@ def recorder(call: Call, result: Any) -> Callable[..., Any] | None:
 class OperationNode(Node):
     """A recorded call of an operation.
 
-    operands  the operands, with zeros in place of those that the gradient does not depend on; None once dropped
+    operands  the operands or their arrays, zeros in place of those that the gradient does not depend on; None once
+              dropped
     """
 
     __slots__ = ("derivative", "operands")
@@ -152,7 +153,16 @@ class OperationNode(Node):
             found: Sequence[Tensor | None] | None = derivative.native(cotangents, operands)
             if found is not None:
                 return found
-        return derivative.pull(cotangents, unpack(operands))
+        return derivative.pull(cotangents, self.with_histories(unpack(operands)))
+
+    def with_histories(self, operands: list[Any]) -> list[Any]:
+        """The operands with the histories that their arrays had."""
+        derivative = self.derivative
+        for i, edge in zip(derivative.pullback.wrt, self.edges):
+            if type(operands[i]) is np.ndarray and i not in derivative.unused:
+                operands[i] = tensor = wrap(operands[i])
+                tensor._autograd = edge.meta if isinstance(edge, LeafEdge) else edge
+        return operands
 
     def release(self) -> None:
         derivative = self.derivative
@@ -234,21 +244,21 @@ def _call(pullback: Pullback, cotangents: Sequence[Tensor | None], operands: Seq
 
 
 def _saved(given: Sequence[Any], unused: frozenset[int]) -> list[Any]:
-    """The operands as a node keeps them: of one without history, the array, unless that may be written to."""
-    level = active()
-    out = []
+    """The operands as a node keeps them: of a tensor the array alone, unless that may be written to. Its history is at
+    the end of an edge."""
+    dual = duals.level is not None
+    out = list(given)
     for i, x in enumerate(given):
         if type(x) is Tensor:
             array = x._array
-            if type(array) is not np.ndarray or (level is not None and i not in unused and level.get(x) is not None):
-                x = kept(x)
+            if type(array) is not np.ndarray or (dual and i not in unused and tangent_of(x) is not None):
+                out[i] = kept(x)
             elif i in unused:
-                x = _zeros_like(array)
+                out[i] = _zeros_like(array)
             else:
-                x = array if x._autograd is None and x._storage is None else kept(x)
+                out[i] = array if x._storage is None else kept(x)
         elif type(x) is np.ndarray:
-            x = kept(x)
-        out.append(x)
+            out[i] = kept(x)
     return out
 
 
