@@ -170,7 +170,8 @@ OTHER_DERIVATIVES: dict[tuple[str, str], str] = {
     **{("gradgrad", f"nn_functional_linear_cross_entropy_chunked{variant}"):
        "PyTorch's is 0; finite differences of its gradients agree with mlc" for variant in ("", "_none")},
     ("gradgrad", "linalg_norm_subgradients_at_zero"): "there is none at 0: PyTorch gives NaN, mlc 0",
-    ("gradgrad", "masked_logaddexp"): "where both operands are masked PyTorch gives NaN, mlc 0",
+    **{(kind, "masked_logaddexp"): "where both operands are masked PyTorch gives NaN, mlc 0"
+       for kind in ("gradgrad", "jvp", "dual")},
     ("jvp", "triangular_solve"): "PyTorch's supposes a triangular tangent; finite differences agree with mlc",
     ("jvp", "logcumsumexp"): "PyTorch's is off by 1e-6 in float64; finite differences agree with mlc",
     ("jvp", "as_strided_partial_views"): "PyTorch's tangent ends with the view, whose memory does not",

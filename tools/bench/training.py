@@ -165,9 +165,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--inductor", action="store_true", help="torch.compile, too")
     options = parser.parse_args(argv)
+    names = options.only.split(",") if options.only else [*MODELS]
+    if unknown := [n for n in names if n not in MODELS]:
+        parser.error(f"there is no model {unknown[0]!r}; there are {', '.join(MODELS)}")
     import torch
     torch.set_num_threads(2)
-    names = options.only.split(",") if options.only else [*MODELS]
     print(f"{'':16}{'losses apart':>24}{'us per step':>44}{'torch / mlc':>22}\n{'':16}{'eager':>12}{'compiled':>12}"
           f"{'torch':>12}{'eager':>12}{'compiled':>12}{'inductor':>8}{'eager':>11}{'compiled':>11}")
     for name in names:
