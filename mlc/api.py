@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
+from mlc import fast_path
 from mlc.backends.cached_code import loaded
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.call import Call, Parameters, record
@@ -149,8 +150,8 @@ class Compiled(CompiledFunction):
             return self.run(call)
         out = timed("compiled function", self.signature.name, lambda: wrap(code, call, execute(code, call)),
                     call.arrays, lambda: memory_of(code, call))
-        if mode.enabled:
-            record_for_backward(code, call, out)
+        if mode.enabled and record_for_backward(code, call, out):
+            fast_path.offer_recorded(self, cache.state(), call, code)
         give_tangents(code, call, out)
         if code.repeated is not None:
             code.repeated.renew_fast_path()

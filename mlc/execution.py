@@ -184,12 +184,13 @@ def _take_effect(code: Specialization, call: Call, results: Sequence[BackingArra
         effect()
 
 
-def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
-    """Record a call that returned `out`, if an argument or a tensor that the function captured requires a gradient."""
+def record_for_backward(code: Specialization, call: Call, out: Any) -> bool:
+    """Record a call that returned `out`, if an argument or a tensor that the function captured requires a gradient;
+    whether one does."""
     recorded, name = code.recorded, call.signature.name
     operands = [*call.operands(), *call.captured]
     if not requires_grad(operands):
-        return
+        return False
     if recorded.accumulates:
         mark_unrecorded(name, list(differentiable_results(recorded, out, operands).values()))
     elif recorded.is_frozen:
@@ -201,6 +202,7 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> None:
                    "leave out donate, or call it within mlc.no_grad")
     else:
         record_call(name, _function(code, call), recorded, operands, out)
+    return True
 
 
 def memory_of(code: Specialization, call: Call) -> Memory:

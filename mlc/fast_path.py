@@ -24,17 +24,20 @@ from mlc.frontend.tensor import Consumed, Tensor
 from mlc.ir.abi import Interface
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.profiling import state as profiling
+from mlc.recorded_calls import RecordedCalls
 
 if TYPE_CHECKING:
     from mlc.backends.cpu.captured import CapturedInputs, Changes
     from mlc.compiled import CompiledFunction
 
 
-def offer(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
+def offer(function: CompiledFunction, state: State, call: Call, code: Specialization,
+          for_backward: bool = False) -> None:
     """Add a fast path for calls like this one, provided that the captured state consists of variables only, or is
     guarded by words of memory and what is captured are tensors, numbers of optimizers and random keys.
 
-    A call that is recorded for derivatives takes the slow path; all do while a profile is on.
+    A call that is recorded for derivatives takes one of its own, added with `for_backward`, if no argument has a
+    history, and else the slow path; all do while a profile is on.
     """
     captures = code.recorded.captures
     if captures is not None and captures.asks_autograd and any(
@@ -42,12 +45,22 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
         return                                             # the code depends on what autograd knows of them
     with compiling:                                        # so that no profile begins or ends meanwhile
         if profiling.recorder is not None:
-            profiling.later.append(lambda: offer(function, state, call, code))
+            profiling.later.append(lambda: offer(function, state, call, code, for_backward))
         else:
-            _offer_now(function, state, call, code)
+            _offer_now(function, state, call, code, for_backward)
 
 
-def _offer_now(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
+def offer_recorded(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
+    """Add a fast path for calls like this one, which has been recorded for derivatives, unless that has been tried."""
+    repeated = code.repeated
+    if repeated is None or repeated.offered or any(type(x) is Tensor and x.requires_grad for x in call.given):
+        return
+    repeated.offered = True
+    if code.recorded.function is not None and not code.donated:
+        offer(function, state, call, code, for_backward=True)
+
+
+def _offer_now(function: CompiledFunction, state: State, call: Call, code: Specialization, for_backward: bool) -> None:
     """The same while no profile is on."""
     recorded, captures, captured = code.recorded, code.recorded.captures, None
     returned = _returned(call, recorded)
@@ -56,11 +69,11 @@ def _offer_now(function: CompiledFunction, state: State, call: Call, code: Speci
             or Checks.anomaly is not None or call.autocast is not None or returned is None):
         return
     variables, checks = state.reached[0].variables, function.check or Checks.every_call
-    changes = recorded.has_effects or (captures is not None and captures.asks_autograd)
+    changes = for_backward or recorded.has_effects or (captures is not None and captures.asks_autograd)
     if changes or (captures is not None and captures.inputs):
         if code.repeated is None:
             return
-        captured = _captured(call, code, state, returned if changes else None)
+        captured = _captured(call, code, state, returned if changes else None, for_backward)
         if captured is None:
             return
         variables = []                                     # the guards of the state have them, too
@@ -69,6 +82,8 @@ def _offer_now(function: CompiledFunction, state: State, call: Call, code: Speci
     from mlc.backends.cpu.callable import add_fast_path, make_callable
     how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [
         *variables, (GATE, None, None), (autocast_guard, "autocast", None), (duals, "level", None)]
+    if checks and for_backward:
+        return
     if checks:                                             # every call is checked, and this way beside it
         from mlc import checked_paths
         path = make_callable(entry, checked_paths.refused, *how, captured)
@@ -78,7 +93,7 @@ def _offer_now(function: CompiledFunction, state: State, call: Call, code: Speci
             function.reaching.append((path, captured))
         return
     if captured is not None:
-        code.repeated.fast = captured  # type: ignore[union-attr]
+        code.repeated.fast.append(captured)  # type: ignore[union-attr]
     add_fast_path(function.dispatcher, entry, *how, captured)
 
 
@@ -100,20 +115,28 @@ def _returned(call: Call, recorded: Recorded) -> tuple[int, ...] | None:
     return numbers if recorded.has_effects or numbers == tuple(range(count)) else None
 
 
-def _captured(call: Call, code: Specialization, state: State,
-              returned: tuple[int, ...] | None) -> CapturedInputs | None:
+def _captured(call: Call, code: Specialization, state: State, returned: tuple[int, ...] | None,
+              for_backward: bool) -> CapturedInputs | None:
     """The captured inputs of calls like this one, which change what they reach unless `returned` is None; None if
     native code does not do it."""
     from mlc.backends.cpu.captured import CapturedInputs, GradMode
-    captures = code.recorded.captures
+    recorded, captures, own = code.recorded, code.recorded.captures, len(call.arrays)
     assert captures is not None
     inputs, before = _inputs(captures.sources())
     if inputs is None or (before is not None and returned is None):
         return None
-    changes = None if returned is None else _changes(call, code, returned, before)
-    if returned is not None and changes is None:
-        return None
-    return CapturedInputs(code.entry, len(call.arrays), inputs, state.guards, GradMode(mode, "enabled"), changes)
+    changes, record = None, None
+    if for_backward and returned is not None:
+        record = RecordedCalls(recorded, own, returned,
+                               lambda: _with_history(recorded, returned, own, code.entry.interface))
+    if returned is not None:
+        changes = _changes(call, code, returned, before, record)
+        if changes is None:
+            return None
+    found = CapturedInputs(code.entry, own, inputs, state.guards, GradMode(mode, "enabled"), changes)
+    if record is not None:
+        record.captured = found
+    return found
 
 
 def _inputs(sources: Sequence[Input]) -> tuple[list[Any] | None, Callable[[], None] | None]:
@@ -155,10 +178,10 @@ def _writer_of_key(source: CapturedKey, array: Any) -> Callable[[], None]:
     return write
 
 
-def _changes(call: Call, code: Specialization, returned: tuple[int, ...],
-             before: Callable[[], None] | None) -> Changes | None:
-    """The effects of calls; None if native code cannot do it: if memory is shared, or calls of this mode are recorded
-    for derivatives."""
+def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before: Callable[[], None] | None,
+             record: RecordedCalls | None) -> Changes | None:
+    """The effects of calls, which `record` records for derivatives; None if native code cannot do it: if memory is
+    shared, or calls of this mode are recorded and there is no `record`."""
     from mlc.backends.cpu.captured import Changes
     recorded, captures, interface = code.recorded, code.recorded.captures, code.entry.interface
     assert captures is not None
@@ -170,12 +193,28 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...],
             or captures.keeps_history or captures.uses_changed_leaf
             or any(isinstance(owner, int) for owner, _ in recorded.gradients)
             or any(interface.inputs[own + j] != interface.results[n] for j, n in recorded.stored.items())
-            or len({*map(id, captures.tensors())}) < len(captures.tensors())
-            or (asks and enabled and history and not recorded.accumulates)):
+            or len({*map(id, captures.tensors())}) < len(captures.tensors())):
+        return None
+    if record is not None:
+        if asks or recorded.gradients or recorded.accumulates or recorded.is_frozen:
+            return None
+        return Changes([*recorded.stored.items()], [], returned, True, _before(before, record.keep),
+                       _after(call.signature.name, captures.effects, [], record))
+    if asks and enabled and history and not recorded.accumulates:
         return None
     marked = history if recorded.accumulates else []
     return Changes([*recorded.stored.items()], [*recorded.gradients], returned, enabled if asks else None, before,
-                   _after(call.signature.name, captures.effects, marked))
+                   _after(call.signature.name, captures.effects, marked, None))
+
+
+def _before(write: Callable[[], None] | None, keep: Callable[[], None]) -> Callable[[], None]:
+    """The function that writes the inputs that are no tensors, and keeps what the call replaces."""
+    def before() -> None:
+        if write is not None:
+            write()
+        keep()
+
+    return before
 
 
 def _with_history(recorded: Recorded, returned: Sequence[int], own: int, interface: Interface) -> list[int]:
@@ -188,13 +227,19 @@ def _with_history(recorded: Recorded, returned: Sequence[int], own: int, interfa
         recorded.depends is None or not wanted.isdisjoint(recorded.depends[n]))]
 
 
-def _after(name: str, effects: Sequence[Callable[[], Any]], marked: Sequence[int]) -> Callable[..., None] | None:
-    """The function of what a call returns that does the rest: effects, and marking results of which there is no
-    history."""
-    def after(*results: Any) -> None:
+def _after(name: str, effects: Sequence[Callable[[], Any]], marked: Sequence[int],
+           record: RecordedCalls | None) -> Callable[..., None] | None:
+    """The function of what a call returns, and of its arguments, that does the rest: effects, recording the call, and
+    marking results of which there is no history."""
+    if record is not None and not effects and not marked:
+        return record
+
+    def after(*values: Any) -> None:
         for effect in effects:
             effect()
+        if record is not None:
+            record(*values)
         if marked:
-            mark_unrecorded(name, [results[i] for i in marked])
+            mark_unrecorded(name, [values[i] for i in marked])
 
     return after if effects or marked else None

@@ -33,7 +33,8 @@ class RepeatedCall:
     own       number of the arguments, before the captured inputs
     stored    numbers of captured inputs that take over results, with those of the results
     recycled  numbers of the results whose memory serves later calls
-    fast      the fast path of such calls, if there is one
+    fast      the fast paths of such calls: one of those that are recorded for derivatives, and one of others
+    offered   whether it has been tried to add the first of them
     known     per captured input: the array of the last call, or the one that a call has stored since; None for a copy
     """
 
@@ -46,7 +47,8 @@ class RepeatedCall:
         self.spare: list[tuple[Array, int] | None] = [None] * len(self.results)
         self.last: list[tuple[Array, int] | None] = [None] * len(self.results)
         self.lock = threading.Lock()
-        self.fast: CapturedInputs | None = None
+        self.fast: list[CapturedInputs] = []
+        self.offered = False
 
     @staticmethod
     def of(entry: Any, recorded: Recorded, own: int) -> RepeatedCall | None:
@@ -79,13 +81,13 @@ class RepeatedCall:
         return [array for array, _ in made]
 
     def renew_fast_path(self) -> None:
-        """Have calls as this one take the fast path from now on, if they may."""
-        if self.fast is None or not self.fast.takes(mode.enabled):
-            return
-        self.fast.renew()
-        if self.fast.changes is not None and self.lock.acquire(blocking=False):
-            self._forget()                                 # the fast path has spare arrays of its own
-            self.lock.release()
+        """Have calls as this one take a fast path from now on, if they may."""
+        for fast in self.fast:
+            if fast.takes(mode.enabled):
+                fast.renew()
+                if fast.changes is not None and self.lock.acquire(blocking=False):
+                    self._forget()                         # the fast path has spare arrays of its own
+                    self.lock.release()
 
     def _forget(self) -> None:
         for j, _ in self.stored:

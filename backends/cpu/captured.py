@@ -57,7 +57,7 @@ class Changes:
     returned   the numbers of the results that are returned
     enabled    the grad mode that it is recorded for; None if it does not depend on it
     before     called before the code runs: it writes the inputs that are no tensors; None if there are none
-    after      called on the returned tensors when all is changed; None if there is nothing else to do
+    after      called on the returned tensors and the arguments when all is changed; None if there is nothing else to do
     """
 
     stored: Sequence[tuple[int, int]]
@@ -144,6 +144,11 @@ class CapturedInputs:
     def tensors(self) -> list[Any]:
         """The inputs that are tensors."""
         return [x for x in self.inputs if type(x) is not np.ndarray]
+
+    @property
+    def snapshot(self) -> object:
+        """Stands for the state in which calls take the fast path: another object for each."""
+        return self._now
 
     def takes(self, enabled: bool) -> bool:
         """Whether calls in a grad mode take the fast path: one that has to be recorded for derivatives does not."""

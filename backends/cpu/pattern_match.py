@@ -15,7 +15,7 @@ from mlc.backends.cpu.support import Callable, offset
 from mlc.ir.core import Value
 from mlc.ir.types import Type
 
-MAX_ARRAYS, MAX_SYMBOLS, MAX_RESULTS, MAX_RANK = 16, 16, 8, 8
+MAX_ARRAYS, MAX_SYMBOLS, MAX_RESULTS, MAX_RANK = 1024, 16, 512, 8
 """The largest calls that fit in a `Frame`; patterns of others take the slow path."""
 
 ARRAY, FLOAT, INT, CONSTANT, ITEMS = range(5)

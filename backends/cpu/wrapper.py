@@ -98,7 +98,7 @@ class _Wrapper(CheckedCall):
 
     def emit(self) -> None:
         a, interface = self.a, self.interface
-        self.made = a.alloca(max(len(interface.results), 1))
+        self.made = a.alloca(max(len(interface.results) + len(interface.inputs), 1))
         self.shape = a.alloca(max([t.rank for t in interface.results] + [1]))
         for k in range(len(interface.results)):
             a.store(a.null, self.made, 8 * k)
@@ -304,12 +304,14 @@ class _Wrapper(CheckedCall):
         a.ret(out)
 
     def call_after(self, count: int) -> None:
-        """Call what is to be called on the results."""
+        """Call what is to be called on the results and the arguments."""
         a = self.a
         asked, done = a.block(), a.block()
         a.branch(a.is_null(self.after), done, asked)
         a.start(asked)
-        answer = a.call("PyObject_Vectorcall", self.after, self.made, a.i64(count), a.null)
+        for i, obj in enumerate(self.objects):
+            a.store(obj, self.made, 8 * (count + i))
+        answer = a.call("PyObject_Vectorcall", self.after, self.made, a.i64(count + len(self.objects)), a.null)
         a.call("Py_DecRef", self.after)
         self.object_or_fail(answer)
         a.call("Py_DecRef", answer)

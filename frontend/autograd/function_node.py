@@ -7,7 +7,7 @@ call and `backward` does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 from mlc.dialects import autodiff, func
@@ -15,11 +15,12 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.debug import Debug
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.graph import Node
-from mlc.frontend.autograd.saved_tensors import save, unpack
-from mlc.frontend.autograd.tangents import NoTangents, any_tangent, put_tangent, tangent_of
+from mlc.frontend.autograd.graph import Edge, Node, edge_to
+from mlc.frontend.autograd.saved_tensors import save_arrays, unpack, with_histories
+from mlc.frontend.autograd.tangents import NoTangents, any_tangent, duals, put_tangent, tangent_of
 from mlc.frontend.compiler import Entry, compile_module
-from mlc.frontend.devices import BackingArray, device_of_call
+from mlc.frontend.devices import CPU, BackingArray, device_of_call
+from mlc.frontend.dispatch import native_call
 from mlc.frontend.in_place import views_follow
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, tracer
@@ -27,6 +28,7 @@ from mlc.frontend.recorded_function import SHARING, Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace
 from mlc.frontend.tracer import Tracer
+from mlc.ir.call_pattern import Array, CallPattern, Items
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import Symbol, located
 from mlc.ir.diag import UserError
@@ -40,6 +42,8 @@ class FunctionRecord:
 
     name       its name in profiles
     pullbacks  vector-Jacobian products, by the operands that they are for and the results whose cotangents they take
+    native     the same by compiled code, of a list of arrays on the CPU, which returns tensors; None before the first
+               call, or if there is none, and what it returns for operands that it does not take
     """
 
     def __init__(self, module: Module, name: str) -> None:
@@ -48,6 +52,7 @@ class FunctionRecord:
             op.erase()
         self.pullbacks: dict[Any, FunctionRecord] = {}
         self.entries: dict[tuple[str, bool], Entry] = {}   # by the device, and whether kernels are timed
+        self.native: Callable[[list[Any]], Any] | None = None
 
     def call(self, operands: Sequence[Any]) -> Sequence[BackingArray]:
         """The results of the function, compiled on the first call on a device."""
@@ -58,12 +63,15 @@ class FunctionRecord:
             if key not in self.entries:
                 self.entries[key] = timed("compilation", self.name,
                                           lambda: compile_module(copy_of(self.module), device))
+                if key == (CPU, False):
+                    pattern = CallPattern((Items((Array(),) * len(arrays)),), in_tuple=True)
+                    self.native = native_call(self.entries[key], pattern, _not_taken, None)
         return timed("compiled function", self.name, lambda: self.entries[key].call(arrays), arrays)
 
-    def pullback(self, wrt: Sequence[int], present: Sequence[int]) -> FunctionRecord:
+    def pullback(self, wrt: tuple[int, ...], present: tuple[int, ...]) -> FunctionRecord:
         """The function of the operands, and of cotangents of the results `present`, that gives the cotangents of the
         operands `wrt`."""
-        key = tuple(wrt), tuple(present)
+        key = wrt, present
         if key not in self.pullbacks:
             self.pullbacks[key] = FunctionRecord(_pullback(self.module, wrt, present), f"{self.name}_backward")
         return self.pullbacks[key]
@@ -81,6 +89,10 @@ class FunctionRecord:
         if key not in self.pullbacks:
             self.pullbacks[key] = FunctionRecord(_pushforward(self.module, wrt), f"{self.name}_forward_mode")
         return self.pullbacks[key]
+
+
+def _not_taken(operands: list[Any]) -> None:
+    """Stands for the results of operands that native code does not take."""
 
 
 def copy_of(module: Module) -> Module:
@@ -132,7 +144,7 @@ def _pushforward(module: Module, wrt: Sequence[int]) -> Module:
 class FunctionNode(Node):
     """A recorded call of a function.
 
-    operands  what the function was called with; None once they have been dropped
+    operands  what the function was called with, tensors or their arrays; None once they have been dropped
     wrt       the positions of the operands that require a gradient
     numbers   the positions of the results that do
     depends   per result: the positions of the operands that it has a derivative by; None if that is not known
@@ -140,14 +152,20 @@ class FunctionNode(Node):
 
     __slots__ = ("depends", "function", "numbers", "operands", "wrt")
 
-    def __init__(self, function: FunctionRecord, operands: Sequence[Any], results: dict[int, Tensor],
+    def __init__(self, function: FunctionRecord, wrt: tuple[int, ...], edges: list[Edge], operands: Sequence[Any],
+                 numbers: Sequence[int], results: Sequence[Tensor],
                  depends: Sequence[frozenset[int]] | None = None) -> None:
-        self.depends = depends
-        self.wrt = [i for i, x in enumerate(operands) if type(x) is Tensor and x.requires_grad]
-        super().__init__([operands[i] for i in self.wrt], list(results.values()))
-        self.function = function
-        self.operands: Sequence[Any] | None = save(operands)
-        self.numbers = list(results)
+        self.link(edges, results)
+        self.function, self.wrt, self.numbers, self.depends = function, wrt, numbers, depends
+        self.operands: Sequence[Any] | None = save_arrays(operands)
+
+    @staticmethod
+    def of(function: FunctionRecord, operands: Sequence[Any], results: dict[int, Tensor],
+           depends: Sequence[frozenset[int]] | None = None) -> FunctionNode:
+        """The node of a call on these operands; `results` has those that require a gradient by their numbers."""
+        wrt = tuple(i for i, x in enumerate(operands) if type(x) is Tensor and x.requires_grad)
+        return FunctionNode(function, wrt, [edge_to(operands[i]) for i in wrt], operands, [*results],
+                            [*results.values()], depends)
 
     def name(self) -> str:
         return "FunctionBackward"
@@ -156,15 +174,19 @@ class FunctionNode(Node):
         """The function that `pull` calls, and what it is called with."""
         assert self.operands is not None
         given = {number: x for number, x in zip(self.numbers, cotangents) if x is not None}
-        return self.function.pullback(self.wrt, list(given)), [*unpack(self.operands), *given.values()]
+        return self.function.pullback(self.wrt, tuple(given)), [*unpack(self.operands), *given.values()]
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
         pullback, operands = self.pullback(cotangents)
-        found = [wrap(x) for x in pullback.call(operands)]
-        if mode.enabled:
-            FunctionNode(pullback, operands, dict(enumerate(found)))
-        for x, tangent in zip(found, push(pullback, operands)):
-            put_tangent(x, tangent)
+        plain = not mode.enabled and duals.level is None
+        found: Sequence[Tensor] | None = pullback.native(operands) if plain and pullback.native is not None else None
+        if found is None:
+            operands = with_histories(operands, self.wrt, self.edges)
+            found = [wrap(x) for x in pullback.call(operands)]
+            if mode.enabled:
+                FunctionNode.of(pullback, operands, dict(enumerate(found)))
+            for x, tangent in zip(found, push(pullback, operands)):
+                put_tangent(x, tangent)
         if self.depends is None:
             return found
         reached = frozenset[int]().union(*(self.depends[n] for n, x in zip(self.numbers, cotangents) if x is not None))
@@ -206,7 +228,7 @@ def push(function: FunctionRecord, operands: Sequence[Any]) -> list[Tensor]:
     found = [wrap(x) for x in pushforward.call(given)]
     if requires_grad(given):
         with NoTangents():
-            FunctionNode(pushforward, given, dict(enumerate(found)))
+            FunctionNode.of(pushforward, given, dict(enumerate(found)))
     return found
 
 
@@ -242,7 +264,7 @@ def record_call(name: str, function: FunctionRecord, recorded: Recorded, operand
         Unrecorded(list(results.values()), f"a result of {name} has a data-dependent size, and such a call is not "
                    "differentiated by backward", "call its operations eagerly, or differentiate by mlc.grad")
     else:
-        FunctionNode(function, operands, results, recorded.depends)
+        FunctionNode.of(function, operands, results, recorded.depends)
     for x in results.values():
         views_follow(x)
 

@@ -15,14 +15,14 @@ from mlc.frontend import eager, native_calls, tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Edge, LeafEdge, Node, alone, edge_to, kept
 from mlc.frontend.autograd.pushforward import pushforward_of
-from mlc.frontend.autograd.saved_tensors import Packed, save, saving, unpack
+from mlc.frontend.autograd.saved_tensors import Packed, save, saving, unpack, with_histories
 from mlc.frontend.autograd.tangents import DualLevel, NoTangents, active, duals, tangent_of
 from mlc.frontend.autograd.template import Template, placed
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.dispatch import native_call
 from mlc.frontend.eager import Call, EagerKernel
 from mlc.frontend.recorded_operation import Operation
-from mlc.frontend.tensor import Array, Operand, Tensor, wrap
+from mlc.frontend.tensor import Array, Operand, Tensor
 
 PULLBACK = "_backward"
 """Follows the name of an operation in that of its vector-Jacobian product."""
@@ -153,16 +153,7 @@ class OperationNode(Node):
             found: Sequence[Tensor | None] | None = derivative.native(cotangents, operands)
             if found is not None:
                 return found
-        return derivative.pull(cotangents, self.with_histories(unpack(operands)))
-
-    def with_histories(self, operands: list[Any]) -> list[Any]:
-        """The operands with the histories that their arrays had."""
-        derivative = self.derivative
-        for i, edge in zip(derivative.pullback.wrt, self.edges):
-            if type(operands[i]) is np.ndarray and i not in derivative.unused:
-                operands[i] = tensor = wrap(operands[i])
-                tensor._autograd = edge.meta if isinstance(edge, LeafEdge) else edge
-        return operands
+        return derivative.pull(cotangents, with_histories(unpack(operands), derivative.pullback.wrt, self.edges))
 
     def release(self) -> None:
         derivative = self.derivative

@@ -8,12 +8,12 @@ from contextlib import ContextDecorator, contextmanager
 from typing import Any
 
 from mlc.frontend.autograd.grad_mode import GradMode
-from mlc.frontend.autograd.graph import kept
+from mlc.frontend.autograd.graph import Edge, LeafEdge, kept
 from mlc.frontend.autograd.hooks import Hook
-from mlc.frontend.autograd.tangents import put_tangent, tangent_of
+from mlc.frontend.autograd.tangents import duals, put_tangent, tangent_of
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor
+from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
 
 
@@ -105,9 +105,26 @@ def save(given: Sequence[Any], left: Sequence[Any] | None = None) -> list[Any]:
     return saving.hooks[-1].save(given, left) if saving.hooks else [kept(x) for x in left]
 
 
+def save_arrays(given: Sequence[Any]) -> list[Any]:
+    """The same for a node whose edges have the histories of the operands: of a tensor only the array is kept, unless
+    that may be written to or the tensor is dual."""
+    if saving.hooks or duals.level is not None:
+        return save(given)
+    return [x._array if type(x) is Tensor and x._storage is None else kept(x) for x in given]
+
+
 def unpack(saved: Sequence[Any]) -> list[Any]:
     """The operands that were saved."""
     return [x.unpack() if type(x) is Packed else x for x in saved]
+
+
+def with_histories(operands: list[Any], wrt: Sequence[int], edges: Sequence[Edge]) -> list[Any]:
+    """The operands that were saved, those at `wrt` with the histories at the ends of the edges."""
+    for i, edge in zip(wrt, edges):
+        if type(operands[i]) is not Tensor:
+            operands[i] = tensor = wrap(operands[i])
+            tensor._autograd = edge.meta if isinstance(edge, LeafEdge) else edge
+    return operands
 
 
 @contextmanager
