@@ -280,6 +280,14 @@ def test_integer_division_by_zero_is_zero() -> None:
     assert evaluate(tensor.FloorDiv, x, np.int32(-1))[0].tolist() == [-5, 5, 0, -2**31]
 
 
+def test_the_power_of_one_half_is_no_square_root() -> None:
+    """Of -0 and -inf it is 0 and inf, however many exponents there are."""
+    x = np.array([-0.0, -math.inf, 4.0], np.float32)
+    for exponents in ([0.5], [0.5] * 3):
+        assert tensor.Pow.f(x, np.array(exponents, np.float32)).tolist() == [0.0, math.inf, 2.0]
+        assert not np.signbit(tensor.Pow.f(x, np.array(exponents, np.float32))).any()
+
+
 def test_zeros_of_extrema_are_ordered() -> None:
     zeros = np.array([0.0, -0.0, -0.0], np.float32)
     for cls, reduce, sign in ((tensor.Maximum, tensor.ReduceMax, False), (tensor.Minimum, tensor.ReduceMin, True)):

@@ -177,8 +177,12 @@ def one_at_zero(x: Value) -> Value:
 
 def _power(x: Any, y: Any) -> Any:
     """x^y; of integers modulo 2^width, and of a negative y the integer part of 1 / x^-y (0 where x = 0)."""
-    if x.dtype.kind in "fc":
+    if x.dtype.kind == "c":
         return np.power(x, y)
+    if x.dtype.kind == "f":
+        # Where the exponent is a single 0.5, numpy takes the square root, which is another number at -0 and -inf.
+        root = (y == 0.5) & ((x == 0) | np.isinf(x))
+        return np.power(np.where(root, np.abs(x), x), y)
     x, y = np.broadcast_arrays(x, y)
     result, square, left = np.ones_like(x), x.copy(), np.where(y < 0, 0, y)
     while left.any():

@@ -25,6 +25,9 @@ def as_mlc(x: Any) -> Any:
         if x.ndim > 64:                                    # more than numpy has
             return mlc.zeros(tuple(x.shape))
         x = x.detach().resolve_neg().resolve_conj()
+        if any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride())):     # several elements are the same memory
+            once = tuple(slice(0, 1) if s == 0 else slice(None) for s in x.stride())
+            return as_mlc(x[once]).expand(tuple(x.shape))
         if x.dtype == torch.bfloat16:
             return mlc.tensor(x.float().numpy()).to("bfloat16")
         return mlc.tensor(x.numpy())
