@@ -166,26 +166,32 @@ def storage_of(tensor: Tensor) -> Storage:
             return storage
         if not array.flags.c_contiguous:
             array = tensor._array = np.array(array, order="C")
-        base: Any = array.base
-        private = sys.getrefcount(array) <= _OURS + 1 and (base is None or (
-            isinstance(base, np.ndarray) and base.base is None and sys.getrefcount(base) <= _OURS + 1))
-        storage = Storage(array, private)
+        storage = Storage(array, _held_once(array))
         tensor._array = _read_only(array)
         storage.add(tensor)
     return tensor._storage  # type: ignore[return-value]
 
 
+def _held_once(array: Array) -> bool:
+    """Whether nobody has an array, or its memory, but a tensor and the caller."""
+    base: Any = array.base
+    return sys.getrefcount(array) <= _OURS + 2 and (base is None or (
+        isinstance(base, np.ndarray) and base.base is None and sys.getrefcount(base) <= _OURS + 1))
+
+
 def donated(tensor: Tensor, given: Sequence[Any]) -> Any:
     """The array of a tensor to be overwritten: its own, or a copy where the memory is also that of tensors that are
-    not `given` to the call, or of an array outside."""
+    not `given` to the call, of an array outside, or of what is recorded for backward."""
     storage = tensor._storage
     if storage is None:
-        return tensor.backing_array
+        array = tensor.backing_array
+        given_twice = sum(getattr(x, "_array", x) is array for x in given) > 1     # which the call refuses
+        return array if given_twice or type(array) is not np.ndarray or _held_once(array) else array.copy()
     among = sum(getattr(x, "_storage", None) is storage for x in given)
-    if among > 1:                                          # which the call refuses
-        given_twice = tensor._array.view()
-        given_twice.flags.writeable = True
-        return given_twice
+    if among > 1:                                          # as above
+        array = tensor._array.view()
+        array.flags.writeable = True
+        return array
     return tensor._array.copy() if storage.handed or len(storage.tensors()) > 1 else storage.writable(tensor)
 
 

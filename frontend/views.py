@@ -41,15 +41,17 @@ class ViewKernel:
 
     chains     per result the operations that lead to it
     made       the same as functions of arrays
+    back       the functions that lead back; None for one that leaves out elements
     repeats    whether elements are in the result several times
     structure  how the results are returned
     """
 
-    __slots__ = ("chains", "made", "repeats", "structure")
+    __slots__ = ("back", "chains", "made", "repeats", "structure")
 
     def __init__(self, chains: Sequence[Sequence[Op]], structure: tree.TreeDef) -> None:
         self.chains, self.structure = chains, structure
         self.made = [_of_arrays(chain) for chain in chains]
+        self.back = [_back(chain) for chain in chains]
         self.repeats = [any(isinstance(op, T.BroadcastTo) for op in chain) for chain in chains]
 
     def arrays(self, array: Array) -> list[Array]:
@@ -59,12 +61,32 @@ class ViewKernel:
     def step(self, op: Operation, rest: tuple[Any, ...], keywords: dict[str, Any], number: int) -> Step:
         """Result `number` as a function of the operand; known for arrays if each element is in it once."""
         step = _step(op, rest, keywords, number)
-        return step if op.view is not True or self.repeats[number] else KnownView(step, self.made[number])
+        known = op.view is True and not self.repeats[number]
+        return KnownView(step, self.made[number], self.back[number]) if known else step
 
 
 def _of_arrays(chain: Sequence[Op]) -> Callable[[Array], Array]:
     """A chain of operations as a function of arrays."""
-    steps = [_of_array(op) for op in chain if not isinstance(op, T.StopGradient)]
+    return _applied([_of_array(op) for op in chain if not isinstance(op, T.StopGradient)])
+
+
+def _back(chain: Sequence[Op]) -> Callable[[Array], Array] | None:
+    """The function of arrays that undoes a chain of operations; None if they leave out elements."""
+    steps = [_undone(op) for op in reversed(chain) if not isinstance(op, T.StopGradient)]
+    found = [step for step in steps if step is not None]
+    return _applied(found) if len(found) == len(steps) else None
+
+
+def _undone(op: Op) -> Callable[[Array], Array] | None:
+    if isinstance(op, T.Reshape):
+        return methodcaller("reshape", op.x.type.shape)
+    if isinstance(op, T.Transpose):
+        return methodcaller("transpose", tuple(op.perm.index(d) for d in range(len(op.perm))))
+    return None
+
+
+def _applied(steps: Sequence[Callable[[Array], Array]]) -> Callable[[Array], Array]:
+    """The function that applies others one after another."""
     if len(steps) == 1:
         return steps[0]
 
@@ -92,20 +114,24 @@ _kernels: dict[Any, ViewKernel | None] = {}
 class KnownView(ArrayView):
     """A view of which it is known how it lies in its operand's array.
 
-    step  the view as a function of tensors
-    made  the same of arrays
+    step   the view as a function of tensors
+    made   the same of arrays
+    whole  the function of arrays that leads back; None if the view leaves out elements
     """
 
-    __slots__ = ("made", "step")
+    __slots__ = ("made", "step", "whole")
 
-    def __init__(self, step: Step, made: Callable[[Array], Array]) -> None:
-        self.step, self.made = step, made
+    def __init__(self, step: Step, made: Callable[[Array], Array], whole: Callable[[Array], Array] | None) -> None:
+        self.step, self.made, self.whole = step, made, whole
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.step(x)
 
     def make(self, array: Array) -> Array:
         return self.made(array)
+
+    def back(self, array: Array) -> Array | None:
+        return None if self.whole is None else self.whole(array)
 
 
 class KnownCall:

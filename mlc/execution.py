@@ -32,6 +32,8 @@ from mlc.ir.diag import InternalError, UserAssertionError, UserError, UserIndexE
 from mlc.ir.profiling import Memory
 from mlc.ir.profiling import state as profiling
 
+_NOTHING = np.empty(0)
+
 
 def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
@@ -49,6 +51,7 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
         _check_written(code, call)
     for i in code.donated:
         if isinstance(call.given[i], Tensor):
+            call.arrays[i] = _NOTHING                      # so that the call has no reference to the tensor's array
             call.arrays[i] = donated(call.given[i], call.given)
     before = [np.array(a) for a in call.arrays] if Checks.anomaly is not None else []
     try:

@@ -417,6 +417,26 @@ def test_a_graph_is_freed_with_its_last_result() -> None:
         gc.enable()
 
 
+def test_what_backward_needs_of_a_donated_tensor_is_kept() -> None:
+    double = mlc.compile(lambda x: x * 2, donate="x")
+    for _ in range(3):                                     # by the slow path, then by the fast one
+        w, x = leaf(4), mlc.full((4,), 3.0)
+        total = (w * x).sum()
+        assert double(x).tolist() == [6.0] * 4
+        total.backward()
+        assert w.grad.tolist() == [3.0] * 4
+
+
+def test_gradients_of_views_that_only_move_elements() -> None:
+    factor = mlc.arange(24.0)
+    for _ in range(2):                                     # known views the second time
+        x = mlc.arange(24.0).reshape(2, 3, 4).requires_grad_()
+        y = x.view(6, 4).t().reshape(2, 2, 6).permute(1, 2, 0).unsqueeze(0)
+        (y * factor.reshape(2, 6, 2)).sum().backward()
+        moved = mlc.arange(24.0).reshape(2, 3, 4).view(6, 4).t().reshape(2, 2, 6).permute(1, 2, 0).flatten()
+        assert x.grad.flatten()[moved.long()].tolist() == factor.tolist() and x.grad.is_contiguous()
+
+
 def test_operands_that_the_gradient_does_not_depend_on_are_not_kept() -> None:
     """That is known from the first gradient on."""
     w = leaf(13)

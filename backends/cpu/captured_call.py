@@ -314,9 +314,9 @@ def _recyclable(builder: ModuleBuilder) -> None:
     result: it has its type, as is `known` or not, and nobody else has it or its memory."""
     a = Assembler(builder, "recyclable", [PTR, PTR, PTR, I1], I1)
     self, row, array, known = a.args
-    other, alone, typed, unknown, fits, based, last, own = (a.block() for _ in range(8))
-    a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), a.i64(1)), alone, other)
-    a.start(alone)
+    other, single, typed, unknown, fits = (a.block() for _ in range(5))
+    a.branch(a.call("held_once", self, array), single, other)
+    a.start(single)
     flags = a.i32(layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
     a.branch(known, typed, unknown)
     a.start(typed)
@@ -325,14 +325,6 @@ def _recyclable(builder: ModuleBuilder) -> None:
     a.start(unknown)
     a.branch(a.call("has_type", self, row, array, flags), fits, other)
     a.start(fits)
-    base = a.load(PTR, array, layout.ARRAY_BASE)
-    a.branch(a.is_null(base), own, based)
-    a.start(based)                                           # views of an array refer to its base
-    is_array = a.compare("eq", a.load(PTR, base, layout.OB_TYPE), a.load(PTR, self, offset(Callable, "array_type")))
-    a.branch(a.and_(is_array, a.compare("eq", a.load(I64, base, layout.OB_REFCNT), a.i64(1))), last, other)
-    a.start(last)
-    a.ret(a.is_null(a.load(PTR, base, layout.ARRAY_BASE)))
-    a.start(own)
     a.ret(a.true)
     a.start(other)
     a.ret(a.false)

@@ -139,6 +139,26 @@ def fitting_array(builder: ModuleBuilder, tensors: bool) -> None:
     a.ret(a.null)
 
 
+def held_once(builder: ModuleBuilder) -> None:
+    """held_once(self, array): whether there is one reference to an array, and nobody else has its memory."""
+    a = Assembler(builder, "held_once", [PTR, PTR], I1)
+    self, array = a.args
+    single, based, last, own, other = (a.block() for _ in range(5))
+    a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), a.i64(1)), single, other)
+    a.start(single)
+    base = a.load(PTR, array, layout.ARRAY_BASE)
+    a.branch(a.is_null(base), own, based)
+    a.start(based)                                           # views of an array refer to its base
+    is_array = a.compare("eq", a.load(PTR, base, layout.OB_TYPE), a.load(PTR, self, offset(Callable, "array_type")))
+    a.branch(a.and_(is_array, a.compare("eq", a.load(I64, base, layout.OB_REFCNT), a.i64(1))), last, other)
+    a.start(last)
+    a.ret(a.is_null(a.load(PTR, base, layout.ARRAY_BASE)))
+    a.start(own)
+    a.ret(a.true)
+    a.start(other)
+    a.ret(a.false)
+
+
 def bindings_hold(builder: ModuleBuilder) -> None:
     """bindings_hold(self): whether every variable that the callable depends on is unchanged."""
     a = Assembler(builder, "bindings_hold", [PTR], I1)

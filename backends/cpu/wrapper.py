@@ -69,6 +69,8 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool, reached: Rea
     support.new_array(builder)
     support.take_scratch(builder)
     support.grow(builder)
+    if interface.donated or reached.changed:
+        support.held_once(builder)
     if interface.donated:
         support.count_overlaps(builder)
     if reached.inputs:
@@ -156,6 +158,8 @@ class _Wrapper(CheckedCall):
         obj = a.load(PTR, self.args, 8 * i)
         array = a.call("fitting_array", self.self, obj, self.dtype(type.dtype), a.i32(type.rank), a.i32(flags))
         self.need(a.not_null(array))
+        if self.tensors and i in self.interface.donated:     # a record for autograd may have the array of a tensor, too
+            self.need(a.or_(a.compare("eq", obj, array), a.call("held_once", self.self, array)))
         dims: list[Value] = []
         if type.rank:
             where = a.load(PTR, array, layout.ARRAY_DIMS)

@@ -57,6 +57,10 @@ class ArrayView:
         """The same view of an array, which shares its memory."""
         raise NotImplementedError
 
+    def back(self, array: Array) -> Array | None:
+        """The array that this one is the view of, in the same memory; None if the view leaves out elements."""
+        return None
+
 
 class ViewNode(Node):
     """A recorded view: `steps` lead from the operand to the result.
@@ -83,6 +87,12 @@ class ViewNode(Node):
             return [None]
         if (self.device is None and not mode.enabled and type(cotangent._array) is np.ndarray
                 and tangent_of(cotangent) is None):
+            moved: Array | None = cotangent._array
+            for step in reversed(self.steps):
+                moved = step.back(moved) if isinstance(step, ArrayView) and moved is not None else None
+            if moved is not None:                          # what nobody writes to may be that of several tensors
+                own = moved.flags.c_contiguous and cotangent._storage is None
+                return [tensor_of(moved if own else np.array(moved, order="C"), cotangent)]
             zeros = np.zeros(self.shape, self.dtype)
             array: Array | None = zeros
             for step in self.steps:
