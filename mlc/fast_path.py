@@ -36,8 +36,8 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
     """Add a fast path for calls like this one, provided that the captured state consists of variables only, or is
     guarded by words of memory and what is captured are tensors, numbers of optimizers and random keys.
 
-    A call that is recorded for derivatives takes one of its own, added with `for_backward`, if no argument has a
-    history, and else the slow path; all do while a profile is on.
+    A call that is recorded for derivatives takes one of its own, added with `for_backward`, if the function reaches
+    tensors by itself, and else the slow path; all do while a profile is on.
     """
     captures = code.recorded.captures
     if captures is not None and captures.asks_autograd and any(
@@ -53,7 +53,7 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
 def offer_recorded(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
     """Add a fast path for calls like this one, which has been recorded for derivatives, unless that has been tried."""
     repeated = code.repeated
-    if repeated is None or repeated.offered or any(type(x) is Tensor and x.requires_grad for x in call.given):
+    if repeated is None or repeated.offered:
         return
     repeated.offered = True
     if code.recorded.function is not None and not code.donated:
@@ -128,7 +128,7 @@ def _captured(call: Call, code: Specialization, state: State, returned: tuple[in
     changes, record = None, None
     if for_backward and returned is not None:
         record = RecordedCalls(recorded, own, returned,
-                               lambda: _with_history(recorded, returned, own, code.entry.interface))
+                               lambda given: _with_history(recorded, returned, own, code.entry.interface, given))
     if returned is not None:
         changes = _changes(call, code, returned, before, record)
         if changes is None:
@@ -199,7 +199,7 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before
         if asks or recorded.gradients or recorded.accumulates or recorded.is_frozen:
             return None
         return Changes([*recorded.stored.items()], [], returned, True, _before(before, record.keep),
-                       _after(call.signature.name, captures.effects, [], record))
+                       _after(call.signature.name, captures.effects, [], record), records=True)
     if asks and enabled and history and not recorded.accumulates:
         return None
     marked = history if recorded.accumulates else []
@@ -217,12 +217,13 @@ def _before(write: Callable[[], None] | None, keep: Callable[[], None]) -> Calla
     return before
 
 
-def _with_history(recorded: Recorded, returned: Sequence[int], own: int, interface: Interface) -> list[int]:
-    """The places of those among the returned results that depend on a captured tensor which requires a gradient;
-    `own` is the number of the arguments before these."""
+def _with_history(recorded: Recorded, returned: Sequence[int], own: int, interface: Interface,
+                  given: Sequence[int] = ()) -> list[int]:
+    """The places of those among the returned results that depend on a captured tensor which requires a gradient, or on
+    the arguments `given`; `own` is the number of the arguments before the captured tensors."""
     assert recorded.captures is not None
-    wanted = {own + j for j, (source, _, _) in enumerate(recorded.captures.inputs)
-              if isinstance(source, CapturedTensor) and source.tensor.requires_grad}
+    wanted = {*given, *(own + j for j, (source, _, _) in enumerate(recorded.captures.inputs)
+                        if isinstance(source, CapturedTensor) and source.tensor.requires_grad)}
     return [i for i, n in enumerate(returned) if wanted and interface.results[n].dtype.is_inexact and (
         recorded.depends is None or not wanted.isdisjoint(recorded.depends[n]))]
 

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 
 class _Plan(NamedTuple):
-    """The nodes of calls in one state: `wrt` and `edges` are those of a node, `places` those of the results that have
-    a history."""
+    """The nodes of calls in which the same arguments require a gradient.
 
-    state: object
+    wrt     the positions of the operands that do
+    edges   the edges to those that are captured inputs
+    places  those of the results that have a history
+    """
+
     wrt: tuple[int, ...]
     edges: list[Edge]
     places: list[int]
@@ -37,21 +40,18 @@ class RecordedCalls:
 
     own       number of the arguments of a call, before the captured inputs
     returned  numbers of the results that a call returns
-    history   the places of those that have a history at present
+    history   the places of those that have a history at present, given the arguments that require a gradient
     captured  the captured inputs of the fast path
     """
 
     captured: CapturedInputs
 
-    def __init__(self, recorded: Recorded, own: int, returned: Sequence[int], history: Callable[[], list[int]]) -> None:
+    def __init__(self, recorded: Recorded, own: int, returned: Sequence[int],
+                 history: Callable[[tuple[int, ...]], list[int]]) -> None:
         self.recorded, self.own, self.returned, self.history = recorded, own, returned, history
-        self._plan = _Plan(None, (), [], [])
+        self._state: object = None                         # of the captured inputs, that the plans are for
+        self._plans: dict[tuple[int, ...], _Plan] = {}     # by the arguments that require a gradient
         self._replaced: dict[int, dict[int, Any]] = {}     # by the thread that calls
-
-    @property
-    def replaces(self) -> bool:
-        """Whether a call replaces elements of captured inputs, so that `keep` has to be called before it."""
-        return bool(self.recorded.stored) or any(type(x) is np.ndarray for x in self.captured.inputs)
 
     def keep(self) -> None:
         """Keep the elements of captured inputs that the call replaces, or the next one writes."""
@@ -62,20 +62,26 @@ class RecordedCalls:
 
     def __call__(self, *values: Any) -> None:
         """Record a call that has returned the first of the values on the others."""
-        plan = self._plan
-        if plan.state is not self.captured.snapshot:
-            plan = self._plan = self._planned()
+        count = len(self.returned)
+        given = values[count:]
+        wanted = tuple([i for i, x in enumerate(given) if type(x) is Tensor and x.requires_grad])
+        replaced = self._replaced.pop(threading.get_ident(), {})
+        plan = self._plan(wanted)
         if not plan.places:
             return
-        count = len(self.returned)
-        operands = [*values[count:], *self.captured.inputs]
-        for j, x in self._replaced.pop(threading.get_ident(), {}).items():
+        operands = [*given, *self.captured.inputs]
+        for j, x in replaced.items():
             operands[self.own + j] = x
-        FunctionNode(self.recorded.function, plan.wrt, plan.edges, operands, [self.returned[i] for i in plan.places],
-                     [values[i] for i in plan.places], self.recorded.depends)
+        FunctionNode(self.recorded.function, plan.wrt, [*[edge_to(given[i]) for i in wanted], *plan.edges], operands,
+                     [self.returned[i] for i in plan.places], [values[i] for i in plan.places], self.recorded.depends)
 
-    def _planned(self) -> _Plan:
-        wanted = [(self.own + j, x) for j, x in enumerate(self.captured.inputs)
-                  if type(x) is Tensor and x.requires_grad]
-        return _Plan(self.captured.snapshot, tuple(i for i, _ in wanted), [edge_to(x) for _, x in wanted],
-                     self.history())
+    def _plan(self, wanted: tuple[int, ...]) -> _Plan:
+        if self._state is not self.captured.snapshot:
+            self._state, self._plans = self.captured.snapshot, {}
+        plan = self._plans.get(wanted)
+        if plan is None:
+            reached = [(self.own + j, x) for j, x in enumerate(self.captured.inputs)
+                       if type(x) is Tensor and x.requires_grad]
+            plan = self._plans[wanted] = _Plan((*wanted, *(i for i, _ in reached)), [edge_to(x) for _, x in reached],
+                                               self.history(wanted))
+        return plan

@@ -100,13 +100,27 @@ def test_whether_a_parameter_requires_a_gradient_may_change() -> None:
 
 
 def test_arguments_with_a_history_get_gradients() -> None:
-    m, x = nn.Linear(2, 1), mlc.ones(1, 2)
-    f = mlc.compile(m)
-    for _ in range(3):
-        f(x)
-    y = mlc.ones(1, 2).requires_grad_()
-    f(y * 2).sum().backward()
-    assert mlc.allclose(y.grad, 2 * m.weight.detach())
+    m, frozen = nn.Linear(2, 1), nn.Linear(2, 1).requires_grad_(False)
+    for layer in (m, frozen):
+        f = mlc.compile(layer)
+        for requires in (False, True, True, False, True):
+            y = mlc.ones(1, 2).requires_grad_(requires)
+            out, before = f(y * 2), fast_calls(f)
+            if out.requires_grad:
+                out.sum().backward()
+            assert (None if y.grad is None else y.grad.tolist()) == (
+                (2 * layer.weight.detach()).tolist() if requires else None)
+            assert out.requires_grad == (requires or layer is m)
+        f(y * 2)
+        assert fast_calls(f) == before + 1
+
+
+def test_results_have_the_history_of_what_they_depend_on() -> None:
+    w = mlc.tensor([2.0], requires_grad=True)
+    f = mlc.compile(lambda x, y: (x * 2, y * w, x + y))
+    for wanted in ((False, False), (True, False), (False, True), (True, True)) * 2:
+        x, y = (mlc.ones(1).requires_grad_(flag) for flag in wanted)
+        assert [t.requires_grad for t in f(x, y)] == [wanted[0], True, any(wanted)]
 
 
 def test_second_derivatives() -> None:

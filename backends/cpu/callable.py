@@ -283,8 +283,10 @@ def _reference(value: Any) -> int:
 def _reached(captured: CapturedInputs | None) -> Reached:
     if captured is None:
         return Reached()
-    returned = None if captured.changes is None else captured.changes.returned
-    return Reached(len(captured.inputs), len(captured.entry.interface.results), returned)
+    changes, count = captured.changes, len(captured.entry.interface.results)
+    if changes is None:
+        return Reached(len(captured.inputs), count)
+    return Reached(len(captured.inputs), count, changes.returned, changes.records)
 
 
 def _wrapper(signature: Interface, tensors: bool, wrap: bool, reached: Reached) -> Library:

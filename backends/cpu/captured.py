@@ -58,6 +58,7 @@ class Changes:
     enabled    the grad mode that it is recorded for; None if it does not depend on it
     before     called before the code runs: it writes the inputs that are no tensors; None if there are none
     after      called on the returned tensors and the arguments when all is changed; None if there is nothing else to do
+    records    whether that records the call for derivatives, so that arguments may have a history
     """
 
     stored: Sequence[tuple[int, int]]
@@ -66,6 +67,7 @@ class Changes:
     enabled: bool | None
     before: Function[[], None] | None
     after: Function[..., None] | None
+    records: bool = False
 
 
 class Array(ctypes.Structure):

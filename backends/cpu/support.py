@@ -104,9 +104,9 @@ def dtype_offset(type: ScalarType) -> int:
     return offset(Callable, "dtypes") + 8 * DTYPES.index(i64 if type == index else type)
 
 
-def fitting_array(builder: ModuleBuilder, tensors: bool) -> None:
+def fitting_array(builder: ModuleBuilder, tensors: bool, histories: bool = False) -> None:
     """fitting_array(self, obj, dtype, rank, flags): the array that `obj` is or, as a tensor, holds; NULL unless it has
-    this element type and rank and at least these flags, or if the tensor requires a gradient."""
+    this element type and rank and at least these flags, or, without `histories`, if autograd has a record of it."""
     a = Assembler(builder, "fitting_array", [PTR, PTR, PTR, I32, I32], PTR)
     self, obj, dtype, rank, flags = a.args
     array_type = a.load(PTR, self, offset(Callable, "array_type"))
@@ -118,7 +118,7 @@ def fitting_array(builder: ModuleBuilder, tensors: bool) -> None:
         a.start(tensor)
         autograd = a.load(PTR, a.at(obj, a.load(I64, self, offset(Callable, "autograd"))))
         is_constant = a.or_(a.is_null(autograd), a.compare("eq", autograd, a.load(PTR, self, offset(Callable, "none"))))
-        a.branch(is_constant, constant, refused)
+        a.branch(a.true if histories else is_constant, constant, refused)
         a.start(constant)
         payload = a.load(PTR, a.at(obj, a.load(I64, self, offset(Callable, "payload"))))
         a.branch(a.is_null(payload), refused, held)

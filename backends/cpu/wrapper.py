@@ -38,11 +38,13 @@ class Reached(NamedTuple):
     inputs    their number
     results   the number of all results of the entry
     returned  which of them the call returns; None for all: it changes nothing
+    records   whether the call is recorded for autograd afterwards, so that arguments may have a history
     """
 
     inputs: int = 0
     results: int = 0
     returned: tuple[int, ...] | None = None
+    records: bool = False
 
     @property
     def changed(self) -> bool:
@@ -60,7 +62,7 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool, reached: Rea
     """
     builder = ModuleBuilder(support.SIGNATURES)
     support.bindings_hold(builder)
-    support.fitting_array(builder, tensors)
+    support.fitting_array(builder, tensors, reached.records)
     if tensors:
         support.consume(builder)
     if wrap:
