@@ -22,7 +22,8 @@ class BuildWithKernels(build_py):
             return
         levels = [word for level in wanted.split(",") if level for word in ("--level", level)]
         folder = os.path.join(self.build_lib, "mlc", "kernel_library")
-        environment = {**os.environ, "PYTHONPATH": os.path.abspath(self.build_lib), "MLC_CACHE": "0",
+        paths = [os.path.abspath(self.build_lib), *filter(None, [os.environ.get("PYTHONPATH")])]    # pip's has numpy
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "MLC_CACHE": "0",
                        "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run([sys.executable, "-m", "mlc.tools.kernel_library", os.path.abspath(folder), *levels],
                               env=environment, check=False)

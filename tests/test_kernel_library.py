@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import runpy
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -149,3 +152,23 @@ def test_warm_fills_the_cache_once(library: Path, compiled: list[str], monkeypat
     assert not compiled
     assert cli.main(["cache", "warm"]) == 0
     assert " 0 entries added" in capsys.readouterr().out
+
+
+def test_the_build_of_a_wheel_has_its_modules_and_those_of_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """pip makes numpy known by PYTHONPATH in the environment that a wheel is built in."""
+    commands: dict[str, Any] = {}
+    monkeypatch.setattr("setuptools.setup", lambda cmdclass: commands.update(cmdclass))
+    runpy.run_path(str(Path(mlc.__file__).parents[1] / "setup.py"))
+    monkeypatch.setattr("setuptools.command.build_py.build_py.run", lambda self: None)
+    given: list[str] = []
+
+    def run(command: Any, env: dict[str, str], check: bool) -> SimpleNamespace:
+        given.append(env["PYTHONPATH"])
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setenv("PYTHONPATH", "/of/pip")
+    command = object.__new__(commands["build_py"])
+    command.editable_mode, command.build_lib = False, str(tmp_path)
+    command.run()
+    assert given == [f"{tmp_path}{os.pathsep}/of/pip"]
