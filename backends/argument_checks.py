@@ -101,8 +101,10 @@ class ArgumentChecks:
             out.append(shape)
         return out
 
-    def _check_overlap(self, inputs: Sequence[Any], pointers: Sequence[int]) -> None:
+    def check_overlap(self, inputs: Sequence[Any], pointers: Sequence[int]) -> None:
         """A donated buffer is written while others are read, so no other argument may share its memory."""
+        if not self._donated:
+            return
         spans = sorted((start, start + array.nbytes, i)
                        for i, (start, array) in enumerate(zip(pointers, inputs)) if array.nbytes)
         last = last_donated = (0, 0, -1)           # of the preceding ones, the one with the greatest end

@@ -150,8 +150,7 @@ class Entry(ArgumentChecks):
         env = self._bind(inputs, sizes or {})
         shapes = self._result_shapes(env)
         pointers = [data_address(array) for array in inputs]
-        if self._donated:
-            self._check_overlap(inputs, pointers)
+        self.check_overlap(inputs, pointers)
         try:
             results = [inputs[a] if a >= 0 else new_array(shape, dtype)
                        for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]

@@ -27,10 +27,9 @@ def offer(call: Call, kernel: EagerKernel, record: Callable[[], Callable[..., An
     with compiling:
         if not kernel.is_new:
             return
-        kernel.is_new = False
-        if call.op.view or not kernel.computes_all:
-            return
-        pattern = pattern_of(call, kernel)
+        computes = not call.op.view and kernel.computes_all and kernel.entry is not None
+        pattern = pattern_of(call, kernel) if computes else None
+        kernel.is_new = computes and pattern is None       # for a call of arrays, after one of another library's tensors
         if pattern is not None and kernel.entry is not None:
             call.op.add(kernel.entry, pattern, record() if kernel.is_plain else _finishing(kernel, record()))
 

@@ -36,8 +36,8 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
     """Add a fast path for calls like this one, provided that the captured state consists of variables only, or is
     guarded by words of memory and what is captured are tensors, numbers of optimizers and random keys.
 
-    A call that is recorded for derivatives takes one of its own, added with `for_backward`, if the function reaches
-    tensors by itself, and else the slow path; all do while a profile is on.
+    A call that is recorded for derivatives takes one of its own, added with `for_backward`. All take the slow path
+    while a profile is on.
     """
     captures = code.recorded.captures
     if captures is not None and captures.asks_autograd and any(

@@ -54,7 +54,7 @@ class RepeatedCall:
     def of(entry: Any, recorded: Recorded, own: int) -> RepeatedCall | None:
         """The calls of an entry; None if they cannot be repeated, since sizes are symbolic or it runs on a device."""
         direct = getattr(entry, "direct", None)
-        if direct is None or direct.interface.symbols or recorded.captures is None or not recorded.captures.inputs:
+        if direct is None or direct.interface.symbols or recorded.captures is None:
             return None
         stored = [*recorded.stored.items()]
         gradients = [n for _, n in recorded.gradients if n is not None]
@@ -70,6 +70,7 @@ class RepeatedCall:
                 self._learn(j, array if type(array) is np.ndarray else as_backing_array(x))
         made = [self._result(n) for n in range(len(self.results))]
         pointers = [*map(entry.address_of, given), *self.pointers]
+        entry.check_overlap([*given, *self.fitting], pointers)
         for n, a in entry.reused:                          # donated arguments
             made[n] = given[a], pointers[a]
         entry.enter(pointers, [address for _, address in made])

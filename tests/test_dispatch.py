@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mlc
 from mlc.backends.cpu import layout
@@ -49,6 +50,15 @@ def natively(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise AssertionError(f"{call.op.name} took the general path")
 
     return lambda: monkeypatch.setattr(eager, "run", forbidden)
+
+
+def test_a_call_with_a_tensor_of_another_library_does_not_keep_later_ones_from_native_code(
+        natively: Callable[[], None]) -> None:
+    x = mlc.tensor(np.arange(3.0))
+    mlc.nextafter(x, torch.zeros(3, dtype=torch.float64))
+    mlc.nextafter(x, x)
+    natively()
+    mlc.nextafter(x, x)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -115,6 +115,18 @@ def test_arguments_with_a_history_get_gradients() -> None:
         assert fast_calls(f) == before + 1
 
 
+def test_functions_that_reach_no_tensors_are_recorded_natively() -> None:
+    f = mlc.compile(lambda x, y: x * x * y)
+    x, y = mlc.tensor([3.0], requires_grad=True), mlc.tensor([5.0])
+    for _ in range(3):
+        assert not f(y, y).requires_grad
+        first, = mlc.autograd.grad(f(x, y), x)
+        assert first.tolist() == [30.0]
+    before = fast_calls(f)
+    f(x, y), f(y, y)
+    assert fast_calls(f) == before + 2
+
+
 def test_results_have_the_history_of_what_they_depend_on() -> None:
     w = mlc.tensor([2.0], requires_grad=True)
     f = mlc.compile(lambda x, y: (x * 2, y * w, x + y))

@@ -121,6 +121,7 @@ class Captured(ctypes.Structure):
         ("mode", ctypes.c_void_p), ("name", ctypes.c_void_p),           # the grad mode, if it matters
         ("wanted", ctypes.c_void_p),              # its value
         ("state", ctypes.c_void_p),
+        ("histories", ctypes.c_int64),            # how many of the tensors require a gradient
     ]
 
 
@@ -226,7 +227,8 @@ class CapturedInputs:
         rows, wanted = (ctypes.c_uint64 * len(slots))(*slots), self._wanted()
         made = Captured(guards=guards.rows, guard_count=guards.number, slots=ctypes.addressof(rows),
                         slot_count=len(slots) // 2, mode=None if wanted is None else id(self.mode.holder),
-                        name=id(self.mode.name), wanted=id(wanted), state=ctypes.addressof(state))
+                        name=id(self.mode.name), wanted=id(wanted), state=ctypes.addressof(state),
+                        histories=sum(t.requires_grad for t in self.tensors))
         made.owner = id(made)
         made.keep = guards, rows, state, keep, self.mode
         return made

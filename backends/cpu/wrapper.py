@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mlc.backends.cpu import captured_call, layout, support
-from mlc.backends.cpu.assemble import I64, PTR, Assembler, ModuleBuilder
+from mlc.backends.cpu.assemble import I1, I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.captured import Captured, State
 from mlc.backends.cpu.checked_call import CheckedCall, Refusal
 from mlc.backends.cpu.support import Callable, Scratch, dtype_offset, offset
@@ -50,6 +50,9 @@ class Reached(NamedTuple):
     def changed(self) -> bool:
         return self.returned is not None
 
+    def __bool__(self) -> bool:
+        return self.changed or self.inputs > 0
+
 
 NOTHING = Reached()
 
@@ -75,7 +78,7 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool, reached: Rea
         support.held_once(builder)
     if interface.donated:
         support.count_overlaps(builder)
-    if reached.inputs:
+    if reached:
         captured_call.captured_functions(builder, reached.changed)
     _Wrapper(builder, interface, tensors, wrap, reached).emit()
     return builder.module
@@ -109,10 +112,12 @@ class _Wrapper(CheckedCall):
 
         self.check_count()
         self.need(a.call("bindings_hold", self.self))
-        if self.reached.inputs:
+        if self.reached:
             self.need(a.call("captured_hold", self.self, a.true if self.reached.changed else a.false))
         for i in range(len(interface.inputs)):
             self.check_argument(i)
+        if self.reached.records:
+            self.check_histories()
         self.check_sizes()
         self.check_size_constraints()
         self.check_results()
@@ -173,6 +178,22 @@ class _Wrapper(CheckedCall):
         self.arrays.append(array)
         self.dims.append(dims)
 
+    def check_histories(self) -> None:
+        """Leave a call in which nothing has a history to what does not record."""
+        a, none = self.a, self.field("none")
+        found = a.compare("ne", a.load(I64, self.field("captured"), offset(Captured, "histories")), a.i64(0))
+        for obj, array in zip(self.objects, self.arrays):
+            tensor, other, known = a.block(), a.block(), a.block(I1)
+            a.branch(a.compare("eq", obj, array), other, tensor)
+            a.start(tensor)
+            autograd = a.load(PTR, a.at(obj, self.field("autograd", I64)))
+            a.goto(known, a.or_(found, a.and_(a.not_null(autograd), a.compare("ne", autograd, none))))
+            a.start(other)
+            a.goto(known, found)
+            a.start(known)
+            found = known.args[0]
+        self.need(found)
+
     # -- the call
     def allocate_results(self) -> None:
         a, interface = self.a, self.interface
@@ -207,7 +228,7 @@ class _Wrapper(CheckedCall):
         if self.tensors:                                     # another thread may give a tensor another array
             for array in self.arrays:
                 a.call("Py_IncRef", array)
-        if self.reached.inputs:
+        if self.reached:
             self.begin(scratch)
         status = self.call_entry(self.field("function"), scratch)
         self.finish(status, scratch, context)
@@ -247,7 +268,7 @@ class _Wrapper(CheckedCall):
                 a.call("Py_IncRef", self.arrays[alias])
                 a.store(self.arrays[alias], self.made, 8 * k)
         self.give_back(scratch)
-        if self.reached.inputs and not self.reached.changed:
+        if self.reached and not self.reached.changed:
             a.call("end_captured", self.captured)
         ran, refused, raised, done, rejected = a.block(), a.block(), a.block(), a.block(), a.block()
         error = a.compare("eq", status, a.i32(abi.ERROR_RECORDED))

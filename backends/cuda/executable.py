@@ -114,7 +114,7 @@ class Entry(ArgumentChecks):
         inputs = [x if isinstance(x, DeviceArray) else memory.array(x) for x in arrays]
         if self._donated:
             self.check_writable(inputs)
-            self._check_overlap(inputs, [x.address for x in inputs])
+            self.check_overlap(inputs, [x.address for x in inputs])
         results = [self._result(inputs, a, shape, dtype)
                    for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
         numbers = [env[name] for name in interface.symbols]

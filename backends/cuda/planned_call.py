@@ -95,7 +95,7 @@ class PlannedCall:
         addresses = [x.address for x in inputs]
         if self.donated:
             self.entry.check_writable(inputs)
-            self.entry._check_overlap(inputs, addresses)
+            self.entry.check_overlap(inputs, addresses)
         return self.launch(addresses, inputs)
 
     def launch(self, addresses: list[int], arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
