@@ -26,6 +26,16 @@ def test_numbers_of_transformers(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(found.numpy()[0], rows, rtol=1e-4, atol=1e-5)
 
 
+def test_an_encoder_of_no_layers_is_its_embeddings(tmp_path: Path) -> None:
+    model = mlc.models.load(write_encoder({**CASES["bert"], "num_hidden_layers": 0}, tmp_path))
+    w = {name.removeprefix("embeddings."): x.numpy() for name, x in model.module.state_dict().items()}
+    x = w["word_embeddings.weight"][TEXTS[0]] + w["position_embeddings.weight"][:5]
+    x += w["token_type_embeddings.weight"][0]
+    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    mean = (x * w["LayerNorm.weight"] + w["LayerNorm.bias"]).mean(0)
+    np.testing.assert_allclose(model.embed(TEXTS[0]), mean / np.linalg.norm(mean), rtol=1e-4, atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = write_encoder(CASES["roberta"], tmp_path_factory.mktemp("encoder"), {"pooling_mode": "mean"})
@@ -107,7 +117,9 @@ def test_encoders_do_not_generate_and_texts_have_a_limit(folder: Path) -> None:
         mlc.models.Scheduler(model)
     assert model.config.context == 78                      # of 80 positions, counted from 2 on
     model.embed([5] * 78)
-    for wrong in ([], 3, {"a": 1}, [None], [1, "a"], [2.5], np.array([1, 2, 3])):
+    np.testing.assert_array_equal(model.embed(np.array([[1, 2, 3], [4, 5, 6]])), model.embed([[1, 2, 3], [4, 5, 6]]))
+    for wrong in ([], 3, {"a": 1}, [None], [1, "a"], [2.5], np.array([1.0, 2.0]), np.array(1), np.zeros((1, 1, 1), int),
+                  [np.zeros((1, 2), int)], [np.True_]):
         with pytest.raises(mlc.UserError, match="MLC0915"):
             model.embed(wrong)                             # type: ignore[arg-type]
     with pytest.raises(mlc.UserError, match="a prompt has 79 tokens, and the model sees 78"):

@@ -225,6 +225,8 @@ def test_templates_run_in_a_sandbox(source: str) -> None:
     ({"rope_parameters": {"rope_type": "spiral"}}, "MLC0911.*'spiral'"),
     ({"num_key_value_heads": 3}, "MLC0911.*do not share"),
     ({"rms_norm_eps": float("nan")}, "MLC0911.*rms_norm_eps is nan"),
+    ({"rms_norm_eps": -1e-6}, "MLC0911.*rms_norm_eps is -1e-06, expected a number above 0"),
+    ({"num_hidden_layers": 0}, "MLC0911.*there are 0 layers"),
     ({"rope_theta": 0}, "MLC0911.*rope_theta is 0"),
     ({"rope_parameters": {"rope_type": "linear", "factor": 0}}, "MLC0911.*factor is 0"),
     ({"vocab_size": "many"}, "MLC0911.*vocab_size is 'many'"),
@@ -253,6 +255,21 @@ def test_options_out_of_range(model: mlc.models.LanguageModel, prompt: Any, opti
                               ) -> None:
     with pytest.raises(mlc.UserError, match=message):
         mlc.generate(model, prompt, **options)
+
+
+def test_prompts_may_be_arrays(model: mlc.models.LanguageModel) -> None:
+    """One of one dimension is one prompt, one of two has a prompt in each row; integers of any type are tokens."""
+    rows = [[3, 4], [5, 6]]
+    wanted = mlc.generate(model, rows, max_tokens=3)
+    several: list[Any] = [np.array(rows, np.uint8), mlc.tensor(rows), [np.array([3, 4]), [5, np.int32(6)]]]
+    single: list[Any] = [np.array([3, 4]), mlc.tensor([3, 4]), [np.int64(3), 4]]
+    for given in several:
+        assert mlc.generate(model, given, max_tokens=3) == wanted
+    for one in single:
+        assert mlc.generate(model, one, max_tokens=3) == wanted[0]
+    for wrong in (np.array([1.0]), np.array(1), np.zeros((1, 1, 1), int), np.array([99])):
+        with pytest.raises(mlc.UserError, match="MLC0915"):
+            mlc.generate(model, wrong)
 
 
 def test_no_prompts_have_no_answers(model: mlc.models.LanguageModel) -> None:

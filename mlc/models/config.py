@@ -169,8 +169,7 @@ def _llama(fields: Fields) -> DecoderConfig:
     kv_heads = fields.integer("num_key_value_heads", heads)
     if heads < 1 or kv_heads < 1 or heads % kv_heads or head_size < 2:
         raise fields.refusal(f"{heads} heads of {head_size} elements do not share {kv_heads} heads of keys and values")
-    if layers > MOST_LAYERS:
-        raise fields.refusal(f"{layers} layers are more than {MOST_LAYERS}")
+    _check_layers(fields, layers)
     biased = fields.flag("attention_bias", False)
     act = fields.choice("hidden_act", fields.text("hidden_activation", "silu"), list(ACTIVATION_NAMES))
     fields.only("pretraining_tp", (1,))
@@ -179,10 +178,15 @@ def _llama(fields: Fields) -> DecoderConfig:
         context = int(context * rotary.factor)
     return DecoderConfig(
         fields.data["architectures"][0], fields.integer("vocab_size"), width, fields.integer("intermediate_size"),
-        layers, heads, kv_heads, head_size, context, fields.number("rms_norm_eps", 1e-6), ACTIVATION_NAMES[act],
+        layers, heads, kv_heads, head_size, context, fields.positive("rms_norm_eps", 1e-6), ACTIVATION_NAMES[act],
         rotary, (0,) * layers, head_size ** -0.5,
         fields.flag("tie_word_embeddings", False), qkv_bias=biased, out_bias=biased,
         mlp_bias=fields.flag("mlp_bias", False))
+
+
+def _check_layers(fields: Fields, layers: int) -> None:
+    if not 1 <= layers <= MOST_LAYERS:
+        raise fields.refusal(f"there are {layers} layers", f"mlc runs decoders of 1 to {MOST_LAYERS} layers")
 
 
 def _windows(fields: Fields, config: DecoderConfig, default: Callable[[int], bool]) -> tuple[int, ...]:
@@ -286,12 +290,13 @@ def _gpt2(fields: Fields) -> GPT2Config:
     for name in ("scale_attn_by_inverse_layer_idx", "add_cross_attention"):
         fields.only(name, (False,))
     act = fields.choice("activation_function", "gelu_new", list(ACTIVATION_NAMES))
-    heads = fields.integer("n_head", 12)
+    heads, layers = fields.integer("n_head", 12), fields.integer("n_layer", 12)
+    _check_layers(fields, layers)
     if heads < 1 or width % heads:
         raise fields.refusal(f"{heads} heads do not divide a width of {width}")
     return GPT2Config(fields.integer("vocab_size", 50257), width, fields.integer("n_inner", 4 * width),
-                      fields.integer("n_layer", 12), heads, fields.integer("n_positions", 1024),
-                      fields.number("layer_norm_epsilon", 1e-5), ACTIVATION_NAMES[act],
+                      layers, heads, fields.integer("n_positions", 1024),
+                      fields.positive("layer_norm_epsilon", 1e-5), ACTIVATION_NAMES[act],
                       fields.flag("tie_word_embeddings", True), fields.flag("scale_attn_weights", True))
 
 

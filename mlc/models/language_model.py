@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from operator import index
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +29,7 @@ from mlc.models.folder import CausalLM, Module, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions
 from mlc.models.gguf import read_gguf, read_gguf_file
 from mlc.models.gguf.vocabulary import GGUFVocabulary
-from mlc.models.prompts import Prompt, is_prompt, listed, no_prompt
+from mlc.models.prompts import Prompt, is_prompt, listed, tokens_of
 from mlc.models.quantized import QuantizedTensor
 from mlc.models.sampling import Sampling
 from mlc.models.scheduler import pieces
@@ -277,12 +276,7 @@ class LanguageModel:
 
     def _tokens(self, prompt: Prompt, limit: int, answer: str = ", the answer included") -> tuple[int, ...]:
         """The tokens of a prompt, fewer than `limit`."""
-        if isinstance(prompt, str):
-            tokens = tuple(self.text_tools().encode(prompt))
-        elif isinstance(prompt, Iterable):
-            tokens = tuple(index(t) if hasattr(t, "__index__") else t for t in prompt)
-        else:
-            raise no_prompt(prompt)
+        tokens = tuple(self.text_tools().encode(prompt)) if isinstance(prompt, str) else tokens_of(prompt)
         if not tokens:
             raise UserError("a prompt has no tokens", code="MLC0915", loc=user_loc(), hint="it needs at least one")
         self._check_tokens("a prompt", tokens)
@@ -433,7 +427,8 @@ def generate(model: LanguageModel, prompts: Prompt | Sequence[Prompt], *, max_to
 
     Args:
         model: A model that `mlc.models.load` returns.
-        prompts: A text, its tokens as a list of numbers, or a list of such prompts.
+        prompts: A text, its tokens as a list or an array of numbers, or a list of such prompts; also an array of two
+            dimensions, with a prompt in each row.
         max_tokens: Greatest number of tokens of an answer; 256 by default.
         temperature: Divisor of the scores: the higher, the more random; 0 for the most likely token.
         top_k: How many of the most likely tokens may be drawn; 0 for all.
