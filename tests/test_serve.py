@@ -108,6 +108,22 @@ def test_a_full_queue(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> No
     assert many.status_code == 429 and many.headers["Retry-After"] == "1"     # all are taken or none
 
 
+def test_memory_that_is_lost_and_cannot_be_renewed(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request that meets a failure ends with an error; the first one that meets none is answered."""
+    worker = client.app.state.registry.find("assistant")   # type: ignore[attr-defined]
+
+    def fail() -> bool:
+        if worker.scheduler.running or worker.scheduler.waiting:
+            raise MemoryError
+        return False
+
+    for broken in ("step", "clear", "clear"):
+        with monkeypatch.context() as patch:
+            patch.setattr(worker.scheduler, broken, fail)
+            assert client.post(CHAT, json=QUESTION).status_code == 503, broken
+    assert ask(client)["choices"][0]["message"]["content"] == SUM
+
+
 def test_functions(client: TestClient) -> None:
     said = client.get("/v2/models/f").json()
     assert [x["shape"] for x in said["inputs"]] == [[-1, 2], [-1]]

@@ -72,7 +72,8 @@ class Slots:
         """Forget all rows, and have memory that no step has a hand on."""
         self.contents: list[list[int]] = [[] for _ in range(self.count)]
         room = rounded_up(self.capacity + self.spare)
-        self._state = State(self.steps.cache(self.count, room), room, self.kinds[0], {}, None, None)
+        self._state = State([], room, self.kinds[0], {}, None, None)   # what there is goes before the new memory comes
+        self._state.cache = self.steps.cache(self.count, room)
         self._counts: Any = None
         self._requests: list[Request | None] = [None] * self.count     # that took each slot last
         self._batch: tuple[list[Answer | None], Settings, Array, Array] | None = None

@@ -73,6 +73,7 @@ class LanguageWorker:
         self._calls = deque[tuple[Callable[[], Any], Future[Any]]]()
         self._callers = 0                                  # requests whose calls are not all answered
         self._wake = threading.Event()
+        self._lost = False                                 # whether the memory of the model has to be renewed
         self._stop: str | None = None                      # the reason that running requests are told; "" for none
         self._thread = threading.Thread(target=self._run, name=f"mlc-{name}", daemon=True)
 
@@ -177,7 +178,11 @@ class LanguageWorker:
             log.error("model %s: %s", self.name, error, exc_info=not isinstance(error, Error | OSError | MemoryError))
             return
         while self._stop is None or (self._stop == "" and (self._callers or self._answers())):
-            self._turn()
+            try:
+                self._turn()
+            except Exception:                              # such as that of a client whose loop has ended
+                log.exception("model %s: its thread goes on", self.name)
+                time.sleep(IDLE_SECONDS)
         if self._scheduler is not None:
             self._scheduler.close(self._stop or "cancelled")
         self.state = "stopped"
@@ -231,11 +236,14 @@ class LanguageWorker:
             except Exception as error:
                 future.set_exception(error)
         try:
+            if self._lost and self._answers():             # if even that fails, it is tried again for the next request
+                self.scheduler.clear()
+                self._lost = False
             busy = self._scheduler is not None and self._scheduler.step()
         except Exception:
             log.exception("model %s: a step failed; its requests end", self.name)
+            self._lost = True
             self.scheduler.close("error")
-            self.scheduler.clear()
             return
         if not busy and not self._calls:
             self._wake.wait(IDLE_SECONDS)
