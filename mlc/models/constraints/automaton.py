@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,27 @@ Position = tuple[int, int]
 """A state of the network, and the stack that it returns to: 0 for none."""
 
 DEAD = -1
-MOST_MASKS = 512
+MOST_MASKS, MOST_ENDS = 512, 32
+DENSE = 4
+"""A level of the trie is looked up as a whole if this many times its nodes so far are more than it has."""
 FEW = 256
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where tokens lead from a state.
+
+    states  that they lead to, DEAD among them if any may not come
+    places  of the state that each token leads to, in `states`
+    """
+
+    states: Array
+    places: Array
+
+    def spread(self, values: Array) -> Array:
+        """Values of states as those of the tokens that lead there."""
+        out: Array = values[self.places]
+        return out
 
 
 class Automaton:
@@ -46,6 +66,7 @@ class Automaton:
         self._table: Array = np.full((FEW, 256), DEAD, np.int32)
         self._distances: Array = np.zeros(FEW, np.int32)
         self._masks = OrderedDict[tuple[int, bool], tuple[Array, int]]()
+        self._ends = OrderedDict[tuple[int, bool], Ends]()
         self.start = self._number(*self._closure([(network.start, 0)]))
 
     @property
@@ -60,7 +81,7 @@ class Automaton:
 
     def final(self, state: int) -> bool:
         """Whether a state ends a text that nothing can be added to."""
-        return self.accepts[state] and not self._sets[state]
+        return state != DEAD and self.accepts[state] and not self._sets[state]
 
     def distance(self, state: int) -> int:
         """The least number of bytes from a state to the end of a text."""
@@ -71,29 +92,55 @@ class Automaton:
         key = state, first
         if (found := self._masks.get(key)) is None:
             ends = self.ends(state, first)
-            allowed = ends != DEAD
-            farthest = int(self._distances[ends[allowed]].max(initial=0))
-            found = self._masks[key] = allowed, farthest
+            leads = ends.states != DEAD
+            farthest = int(self._distances[ends.states[leads]].max(initial=0))
+            found = self._masks[key] = ends.spread(leads), farthest
             if len(self._masks) > MOST_MASKS:
                 self._masks.popitem(last=False)
         else:
             self._masks.move_to_end(key)
         return found
 
-    def ends(self, state: int, first: bool) -> Array:
-        """The state that each token leads to, DEAD where it may not come: a walk over all tokens at once."""
+    def ends(self, state: int, first: bool) -> Ends:
+        """Where tokens lead from a state; those of the states that were asked for last are kept."""
+        key = state, first
+        if (found := self._ends.get(key)) is None:
+            after = self._walk(state, first)
+            places = np.bincount(after + 1, minlength=self.size + 1) > 0      # of DEAD, and of each state
+            states = np.flatnonzero(places) - 1
+            kind = np.uint16 if len(states) < 1 << 16 else np.int32
+            found = self._ends[key] = Ends(states, (np.cumsum(places) - 1).astype(kind)[after + 1])
+            if len(self._ends) > MOST_ENDS:
+                self._ends.popitem(last=False)
+        else:
+            self._ends.move_to_end(key)
+        return found
+
+    def _walk(self, state: int, first: bool) -> Array:
+        """The state that each token leads to, DEAD where it may not come: a walk over all tokens at once.
+
+        Where most beginnings of a length may come, all of that length are looked up: this is cheaper than to list them.
+        """
         trie = self.vocabulary.trie(first)
         states: Array = np.full(len(trie.bytes), DEAD, np.int32)
         states[0], frontier = state, np.zeros(1, np.int64)
-        while len(frontier):
-            children, counts = trie.children(frontier)
-            before = np.repeat(states[frontier], counts)
-            for s in np.unique(before):
+        for start, end in zip(trie.levels[1:], trie.levels[2:]):
+            if not len(frontier):
+                break
+            for s in np.flatnonzero(np.bincount(states[frontier])):
                 self._expand(int(s))
-            after = self._table[before, trie.bytes[children]]
-            frontier = children[after != DEAD]
-            states[frontier] = after[after != DEAD]
-        out: Array = np.where(trie.nodes > 0, states[trie.nodes], DEAD)
+            if DENSE * len(frontier) > end - start:
+                before = states[trie.parents[start:end]]
+                after = self._table[before, trie.bytes[start:end]]            # the last row is that of DEAD
+                states[start:end] = after
+                frontier = start + np.flatnonzero(after != DEAD)
+            else:
+                children, counts = trie.children(frontier)
+                after = self._table[np.repeat(states[frontier], counts), trie.bytes[children]]
+                frontier = children[after != DEAD]
+                states[frontier] = after[after != DEAD]
+        out = states[trie.nodes]
+        out[trie.nodes == 0] = DEAD
         return out
 
     def distances(self, states: Array) -> Array:
@@ -126,7 +173,7 @@ class Automaton:
             self._sets.append(positions)
             self.accepts.append(accepts)
             self._expanded.append(False)
-            if found == len(self._table):
+            if found + 1 == len(self._table):              # the last row stays that of DEAD
                 self._table = np.concatenate([self._table, np.full_like(self._table, DEAD)])
                 self._distances = np.concatenate([self._distances, np.zeros_like(self._distances)])
             self._distances[found] = 0 if accepts else min(
@@ -217,16 +264,15 @@ class Matcher:
         automaton, first = self.automaton, self.count == 0
         allowed, farthest = automaton.mask(self.state, first)
         if farthest + 2 > remaining:
-            ends = automaton.ends(self.state, first)
-            distances = np.where(ends == DEAD, 1 << 30, automaton.distances(ends))
-            near = distances + 2 <= remaining
-            final = [automaton.final(int(e)) for e in np.unique(ends[allowed])]
-            near |= np.isin(ends, np.unique(ends[allowed])[final]) if any(final) else False
+            ends = automaton.ends(self.state, first)       # what follows is of the few states that tokens lead to
+            leads, distances = ends.states != DEAD, automaton.distances(ends.states)
+            near = leads & ((distances + 2 <= remaining) | [automaton.final(int(e)) for e in ends.states])
             accepts = automaton.accepts[self.state]
             if not near.any() and not accepts:
-                near = distances < automaton.distance(self.state)
-            allowed = near if near.any() or accepts else allowed
-        allowed = allowed.copy()
+                near = leads & (distances < automaton.distance(self.state))
+            allowed = ends.spread(near) if near.any() or accepts else allowed.copy()
+        else:
+            allowed = allowed.copy()
         allowed[self.stop_tokens] = automaton.accepts[self.state]
         if not allowed.any():
             raise unsupported("no token of the model goes on with a text that satisfies the constraint",

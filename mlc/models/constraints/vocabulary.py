@@ -20,15 +20,19 @@ Array = np.ndarray[Any, Any]
 class Trie:
     """The beginnings of tokens, as nodes in the order of their lengths; children of a node follow each other.
 
-    bytes   the last byte of each node; 0 is the root
-    first   the first child of each node
-    counts  how many it has
-    nodes   the node of each token, 0 for those that are no text
+    bytes    the last byte of each node; 0 is the root
+    parents  the node without that byte
+    first    the first child of each node
+    counts   how many it has
+    levels   the first node of each length, and the number of nodes at the end
+    nodes    the node of each token, 0 for those that are no text
     """
 
     bytes: Array
+    parents: Array
     first: Array
     counts: Array
+    levels: tuple[int, ...]
     nodes: Array
 
     def children(self, nodes: Array) -> tuple[Array, Array]:
@@ -45,19 +49,21 @@ def trie_of(tokens: Sequence[bytes]) -> Trie:
     data = np.frombuffer(b"".join(tokens), np.uint8)
     starts = np.cumsum(lengths) - lengths
     nodes: Array = np.zeros(len(tokens), np.int64)
-    letters, first, counts, total = [np.zeros(1, np.int64)], list[Array](), list[Array](), 1
-    width = 1                                              # of the level before
+    zero: Array = np.zeros(1, np.int64)
+    letters, parents, first, counts, levels = [zero], [zero], list[Array](), list[Array](), [0, 1]
     for depth in range(int(lengths.max(initial=0)) + 1):
+        start, total = levels[-2:]
         longer = np.flatnonzero(lengths > depth)
         keys = nodes[longer] * 256 + data[starts[longer] + depth]
         found, where = np.unique(keys, return_inverse=True)
-        parents = np.arange(total - width, total)
-        counts.append(np.bincount(found // 256 - (total - width), minlength=width))
-        first.append(total + np.searchsorted(found, parents * 256))
+        counts.append(np.bincount(found // 256 - start, minlength=total - start))
+        first.append(total + np.searchsorted(found, np.arange(start, total) * 256))
         letters.append(found % 256)
+        parents.append(found // 256)
         nodes[longer] = total + where
-        total, width = total + len(found), len(found)
-    return Trie(np.concatenate(letters), np.concatenate(first), np.concatenate(counts), nodes)
+        levels.append(total + len(found))
+    small = [np.concatenate(x).astype(np.int32) for x in (letters, parents, first, counts)]
+    return Trie(small[0], small[1], small[2], small[3], tuple(levels), nodes)
 
 
 class Vocabulary:
