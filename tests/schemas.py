@@ -18,9 +18,11 @@ def random_schema(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _any(rng: np.random.Generator, depth: int) -> dict[str, Any]:
-    leaves = [_integer, _number, _string, _pattern, _choice]
-    return [*leaves, *([_object, _object, _array, _array, _any_of, _one_of, _tree] if depth < 3 else [])][
-        int(rng.integers(len(leaves) + (7 if depth < 3 else 0)))](rng, depth)
+    kinds = [_integer, _number, _string, _pattern, _choice, _multiple, _merged_leaf]
+    if depth < 3:
+        kinds += [_object, _object, _array, _array, _any_of, _one_of, _tree, _keyed, _merged_objects, _merged_arrays,
+                  _beside]
+    return kinds[int(rng.integers(len(kinds)))](rng, depth)
 
 
 def _integer(rng: np.random.Generator, depth: int) -> dict[str, Any]:
@@ -83,6 +85,67 @@ def _one_of(rng: np.random.Generator, depth: int) -> dict[str, Any]:
         return {"oneOf": [_integer(rng, depth), _string(rng, depth), {"type": "boolean"}]}
     return {"oneOf": [{"type": "object", "properties": {"kind": {"const": kind}, "of": {"allOf": [_any(
         rng, depth + 1)]}}, "required": ["kind"]} for kind in ("a", 1, None)]}
+
+
+def _multiple(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    divisor = int(rng.choice([1, 2, 3, 7, 10, 12, 60, 365, 1000, 86400]))
+    low = int(rng.integers(-5000, 5000))
+    bounds: list[dict[str, Any]] = [{}, {"minimum": low}, {"maximum": low},
+                                    {"minimum": low, "exclusiveMaximum": low + 3 * divisor}]
+    return {"type": "number" if rng.integers(2) else "integer", "multipleOf": divisor, **bounds[int(rng.integers(4))]}
+
+
+def _merged_leaf(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    """Scalars of several schemas that hold at once."""
+    kinds: list[list[dict[str, Any]]] = [
+        [{"type": "string", "pattern": "^[a-z]+$"}, {"pattern": "b.*d"}, {"minLength": 3, "maxLength": 9}],
+        [{"type": ["integer", "string", "null"], "minimum": 3}, {"type": ["number", "null"], "maximum": 70.5}],
+        [{"multipleOf": 4, "type": "integer"}, {"multipleOf": 6}, {"minimum": int(rng.integers(-50, 50))}],
+        [{"enum": [1, 2, 3, "a", "bcd", None, [1, 1]]}, {"not": {"type": "null"}}, {"minLength": 2, "minimum": 2},
+         {"uniqueItems": True}],
+        [{"format": "ipv4", "type": "string"}, {"pattern": "^1"}, {"maxLength": 12}],
+        [{"type": "string", "pattern": r"^\w+\s\d*$", "minLength": 4, "maxLength": 8}]]
+    return {"allOf": kinds[int(rng.integers(len(kinds)))]}
+
+
+def _keyed(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    """An object with patterns of names, which may match at once, and which some names match."""
+    extra: list[dict[str, Any]] = [{}, {"additionalProperties": False}, {"additionalProperties": {"type": "boolean"}}]
+    named = {"properties": {"ab": {"maximum": 50}, "z": _any(rng, depth + 1)}} if rng.integers(2) else {}
+    required = {"required": [n for n in ("ab", "q1") if rng.integers(2)]} if rng.integers(2) else {}
+    return {"type": "object", "patternProperties": {"^a": {"type": "integer", "minimum": 3}, "b$": {"multipleOf": 5},
+                                                    r"^\w\d+$": _any(rng, depth + 1)},
+            **extra[int(rng.integers(3))], **named, **required}
+
+
+def _merged_objects(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    """Objects of several schemas, some by a reference; each says of its own names which others there may be."""
+    parts: list[dict[str, Any]] = [{"properties": {n: {"type": ["integer", "string", "null"]} for n in "abc"}},
+                                   {"properties": {"c": {"type": ["integer", "null"]}, "d": _any(rng, depth + 1)},
+                                    "required": ["c"]}]
+    tree = {"$ref": "#/$defs/tree"}
+    more: list[dict[str, Any]] = [{"additionalProperties": {"type": ["integer", "null", "object"]}}, tree,
+                                  {"patternProperties": {"^[a-b]$": {"minimum": 4, "minLength": 2}}},
+                                  {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}]
+    chosen = [more[int(i)] for i in rng.permutation(len(more))[: int(rng.integers(3))]]
+    if tree in chosen:                                     # which allows no other names
+        parts = [{"properties": {"v": {"minimum": 3}, "kids": {"maxItems": 1}}}]
+    return {"type": "object", "allOf": [*parts, *chosen]}
+
+
+def _merged_arrays(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    return {"type": "array", "minItems": 1, "allOf": [
+        {"prefixItems": [{"type": ["integer", "string"]}, _any(rng, depth + 1)]},
+        {"items": {"type": ["integer", "null"]}, "prefixItems": [{"minimum": 2, "type": ["integer", "null"]}],
+         "maxItems": 4}]}
+
+
+def _beside(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    """Alternatives beside what all of them have."""
+    return {"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, "n": {"type": "integer", "multipleOf": 3}},
+            "required": ["kind"], "oneOf": [
+                {"properties": {"kind": {"const": "a"}, "x": _any(rng, depth + 1)}, "required": ["kind", "x"]},
+                {"properties": {"kind": {"const": "b"}, "n": {"minimum": 10}}, "required": ["kind", "n"]}]}
 
 
 def _tree(rng: np.random.Generator, depth: int) -> dict[str, Any]:

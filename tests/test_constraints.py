@@ -100,6 +100,43 @@ TAGGED: dict[str, Any] = {"type": "object", "required": ["value"], "properties":
 CHAIN: dict[str, Any] = {f"d{i}": {"type": "array", "items": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(400)}
 
 
+NODE = {"type": "object", "properties": {"v": {"type": "integer"}, "k": {"allOf": [{"$ref": "#/$defs/n"}, {
+    "properties": {"v": {"minimum": 3}}, "required": ["v"]}]}}}
+MERGED: list[tuple[dict[str, Any], list[str], list[str]]] = [
+    ({"allOf": [{"type": ["number", "string"]}, {"type": ["integer", "string", "null"], "minimum": 3, "minLength": 2}]},
+     ["3", '"ab"'], ["2", "3.5", '"a"', "null"]),
+    ({"type": "object", "allOf": [{"properties": {"a": {"type": "integer"}}, "additionalProperties": False},
+                                  {"properties": {"b": {}}}]}, ["{}", '{"a":1}'], ['{"b":1}', '{"a":1,"b":1}']),
+    ({"type": "object", "allOf": [{"properties": {"a": {"type": "null"}}, "additionalProperties": {"minimum": 2}},
+                                  {"patternProperties": {"^[ab]$": {"type": ["integer", "null"]}}}]},
+     ['{"a":null}', '{"a":null,"b":2}', '{"b":null}'], ['{"a":2}', '{"b":1}', '{"b":"x"}']),
+    ({"patternProperties": {"^x": {"type": "integer"}, "y$": {"minimum": 3}}, "additionalProperties": {"type": "null"}},
+     ['{"xa":1,"q":null}', '{"xy":3}', '{"y":3.5}'], ['{"xy":2}', '{"xy":null}', '{"q":1}', '{"y":2}', '{"xy":3.5}']),
+    ({"properties": {"x1": {"maximum": 5}}, "patternProperties": {"^x": {"type": "integer"}},
+      "required": ["x1", "x2", "z"], "additionalProperties": {"type": "null"}},
+     ['{"x1":5,"x2":7,"z":null}'], ['{"x1":6,"x2":7,"z":null}', '{"x1":5,"x2":null,"z":null}', '{"x1":5,"x2":7}']),
+    ({"patternProperties": {r"^\d+$": {"const": 1}}}, ['{"12":1,"3": 1}'], ['{"12":2}', '{"a":1}', '{"\u0663":1}']),
+    ({"type": "integer", "multipleOf": 7, "minimum": 10}, ["14", "21", "7000"], ["7", "15", "014", "-14"]),
+    ({"allOf": [{"multipleOf": 4}, {"multipleOf": 6.0}], "type": "number", "maximum": -1}, ["-12", "-144"],
+     ["0", "-6", "-8", "12"]),
+    ({"type": "integer", "multipleOf": 86400}, ["0", "172800"], ["86401", "-1"]),
+    ({"type": "integer", "multipleOf": 5000, "maximum": -3}, ["-5000", "-10000"], ["0", "5000", "-5001"]),
+    ({"pattern": "^(ab|c)*$", "minLength": 3, "maxLength": 4}, ['"abc"', '"cccc"'], ['"ab"', '"ccccc"', '"abd"']),
+    ({"allOf": [{"pattern": '"'}, {"pattern": "^[^a]*$"}, {"maxLength": 3}]}, [r'"x\"y"'],
+     [r'"a\""', '"xy"', r'"\"bcd"']),
+    ({"enum": [1, 2, "a", None, [1, 1.0]], "type": ["integer", "null", "array"], "not": {"const": 1.0},
+      "uniqueItems": True}, ["2", "null"], ["1", '"a"', "[1,1.0]"]),
+    ({"$ref": "#/$defs/n", "$defs": {"n": NODE}}, ['{"v":1,"k":{"v":3,"k":{"v":4}}}'],
+     ['{"k":{"v":2}}', '{"k":{"v":3,"k":{}}}', '{"k":{"v":3,"k":{"v":2}}}']),
+    ({"$ref": "#/$defs/a", "minimum": 2, "$defs": {"a": {"type": "integer"}}}, ["2"], ["1", "2.5"]),
+    ({"type": "object", "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
+      "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+     ['{"a":null}', '{"b":null}', '{"a":null,"b":null}'], ["{}"]),
+    ({"type": "array", "allOf": [{"prefixItems": [{"type": "integer"}], "items": {"type": "string"}},
+                                 {"prefixItems": [True, {"minLength": 2}], "maxItems": 3}]},
+     ["[]", '[1,"ab","c"]'], ['["a"]', '[1,"a"]', '[1,"ab",2]', '[1,"ab","c","d"]'])]
+
+
 @pytest.mark.parametrize("schema, good, bad", [
     ({"type": "integer", "minimum": -12, "exclusiveMaximum": 105}, ["-12", "-9", "0", "99", "104"],
      ["-13", "105", "01"]),
@@ -127,7 +164,8 @@ CHAIN: dict[str, Any] = {f"d{i}": {"type": "array", "items": {"$ref": f"#/$defs/
      ['{"c":1,"a/b":1,"a~1b":2}'], ['{"c":2}', '{"a~1b":1}']),
     ({"anyOf": [{"type": "array", "minItems": 3, "maxItems": 2}, {"type": "object", "minProperties": 1,
       "maxProperties": 0}, {"type": "null"}]}, ["null"], ["[]", "[1,2,3]", "{}"]),
-    ({"$ref": "#/$defs/d0", "$defs": {**CHAIN, "d400": {}}}, ["[]", "[[],[[]]]"], ["[1]"])])
+    ({"$ref": "#/$defs/d0", "$defs": {**CHAIN, "d400": {}}}, ["[]", "[[],[[]]]"], ["[1]"]),
+    *MERGED])
 def test_texts_of_schemas(schema: dict[str, Any], good: list[str], bad: list[str]) -> None:
     automaton = Constraint.json_schema(schema).automaton(Vocabulary([bytes([i]) for i in range(256)]))
     for text in (*good, *bad):
@@ -139,6 +177,19 @@ def test_texts_of_schemas(schema: dict[str, Any], good: list[str], bad: list[str
 
 @pytest.mark.parametrize("make, message", [
     (lambda: Constraint.json_schema({"type": "array", "items": {"uniqueItems": True}}), "#/items: the keyword uniqu"),
+    (lambda: Constraint.json_schema({"allOf": [{"const": 1}, {"const": True}]}).automaton(Vocabulary([b"a"])),
+     "no text satisfies"),
+    (lambda: Constraint.json_schema({"allOf": [{"$ref": "#"}, {"minimum": 1}]}), "leads to itself"),
+    (lambda: Constraint.json_schema({"type": "string", "not": {"const": "a"}}), "the keyword not is not supported"),
+    (lambda: Constraint.json_schema({"if": {}, "then": {}}), "the keyword if is not supported"),
+    (lambda: Constraint.json_schema({"multipleOf": 0.1}), "multipleOf is 0.1, and only those of integers"),
+    (lambda: Constraint.json_schema({"multipleOf": 0}), "multipleOf is 0"),
+    (lambda: Constraint.json_schema({"patternProperties": {"(?i:a)": {}}}), "has the flag i"),
+    (lambda: Constraint.json_schema({"enum": ["\u0663"], "pattern": r"\d"}), "differs from language to language"),
+    (lambda: Constraint.json_schema({"pattern": "^(a|b)*a(a|b){20}$", "maxLength": 90}), "states"),
+    (lambda: Constraint.json_schema({"enum": ["a" * 60 + "!"], "pattern": "^(a+)+$"}).automaton(Vocabulary([b"a"])),
+     "no text satisfies"),                                 # and it does not take for ever
+    (lambda: Constraint.json_schema({"allOf": [{"minimum": "a"}, {"minimum": 1}]}), "minimum is 'a'"),
     (lambda: Constraint.json_schema({"type": "string", "format": "iban"}), "the format 'iban'"),
     (lambda: Constraint.json_schema({"oneOf": [{"type": "integer"}, {"type": "number"}]}), "may hold at once"),
     (lambda: Constraint.json_schema({"$ref": "#/$defs/x"}), "leads to nothing"),
@@ -154,6 +205,7 @@ def test_texts_of_schemas(schema: dict[str, Any], good: list[str], bad: list[str
     (lambda: Constraint.regex(f"({'()' * 500}a){{9999}}").automaton(Vocabulary([b"a"])), "has more than"),
     (lambda: Constraint.json_schema({"format": []}), "the format"),
     (lambda: Constraint.json_schema({"required": [1, {}]}), "wrong name"),
+    (lambda: Constraint.json_schema({"oneOf": [{"required": [[]], "properties": {"a": {}}}]}), "wrong name"),
     (lambda: Constraint.json_schema({"required": ["a", "a"]}), "wrong name"),
     (lambda: Constraint.json_schema({"properties": {"a": {"$id": "b", "items": {"$ref": "#"}}}}), "a: .id stands"),
     (lambda: Constraint.json_schema({"minItems": 3, "maxItems": 2}).automaton(Vocabulary([b"a"])), "no text satisfies"),

@@ -69,9 +69,10 @@ class Constraint:
     def json_schema(schema: Any) -> Constraint:
         """Values of JSON that are valid by a schema.
 
-        Properties come in the order of the schema, and others than those only where `additionalProperties` says so.
-        Types, properties, `required`, items and their counts, lengths, patterns and formats of strings, bounds of
-        numbers, `enum`, `const`, `anyOf`, `$ref` and `oneOf` of schemas that exclude each other are enforced.
+        Properties come in the order of the schema, and others than those only where `additionalProperties` or
+        `patternProperties` says so. Types, properties, `required`, items and their counts, lengths, patterns and
+        formats of strings, bounds of numbers, `multipleOf` of integers, `enum`, `const`, `anyOf`, `allOf`, `$ref` and
+        `oneOf` of schemas that exclude each other are enforced, also beside each other.
 
         Args:
             schema: A schema of draft 2020-12: a dict, or True for any value.

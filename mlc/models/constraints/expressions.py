@@ -60,7 +60,19 @@ class Rule:
     name: str
 
 
-Expression = Chars | Text | Sequence | Choice | Repeat | Rule
+@dataclass(frozen=True)
+class Graph:
+    """The texts along the ways from state 0 to an end.
+
+    edges  of each state: an expression, and the state behind it
+    ends   the states where a text may end
+    """
+
+    edges: tuple[tuple[tuple[Expression, int], ...], ...]
+    ends: frozenset[int]
+
+
+Expression = Chars | Text | Sequence | Choice | Repeat | Rule | Graph
 
 EMPTY = Sequence(())
 

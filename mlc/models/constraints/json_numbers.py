@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from mlc.models.constraints.expressions import EMPTY, Chars, Choice, Expression, Repeat, optional, sequence
+from mlc.models.constraints.expressions import (
+    EMPTY,
+    Chars,
+    Choice,
+    Expression,
+    Graph,
+    Repeat,
+    Text,
+    optional,
+    sequence,
+    union,
+)
+from mlc.models.constraints.languages import Languages
 from mlc.models.constraints.network import unsupported
 from mlc.models.constraints.regular import DIGIT, regular
 
@@ -16,6 +28,9 @@ PLACES = 6
 """Decimal places of a number with bounds: fewer than float64 tells apart next to them."""
 _LARGEST = 10 ** 15 - 1
 _FAR = 10 ** 9
+_MOST_REMAINDERS = 1000
+"""Remainders of a divisor times digits: the states of a machine."""
+_MOST_LISTED = 500
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,39 @@ def integers(low: int | None, high: int | None) -> Expression:
     if (low is not None and low > _LARGEST) or (high is not None and high < -_LARGEST):
         raise unsupported(f"an integer has bounds beyond {_LARGEST}", "use smaller bounds")
     return Choice((_natural(max(least, 0), most), sequence("-", _natural(max(-most, 1), -least))))
+
+
+def multiples(low: int | None, high: int | None, divisor: int, languages: Languages) -> Expression:
+    """The multiples of a number from low to high, as many as a machine of some thousand states tells apart.
+
+    Where there would have to be more, these are the first ones from a bound or from 0 on.
+    """
+    if divisor == 1:
+        return integers(low, high)
+    given = [len(str(abs(b))) for b in (low, high) if b is not None]
+    reach = min(15, _MOST_REMAINDERS // divisor)
+    if reach >= max([*given, len(str(divisor)) + 1]):
+        far = 10 ** reach - 1
+        return languages.of_all(integers(-far if low is None else low, far if high is None else high),
+                                _divisible(divisor))
+    if low is None and high is not None:
+        found = range(min(high, _LARGEST) // divisor * divisor, -_LARGEST, -divisor)
+    else:
+        first = 0 if low is None else max(low, -_LARGEST)
+        found = range(-(-first // divisor) * divisor, (_LARGEST if high is None else min(high, _LARGEST)) + 1, divisor)
+    languages.spend(_MOST_LISTED)
+    return Choice(tuple(Text(str(n)) for n in found[:_MOST_LISTED]))
+
+
+def _divisible(divisor: int) -> Graph:
+    """Digits, with a sign or without, of the multiples of a number: a state for each remainder."""
+    edges: list[tuple[tuple[Expression, int], ...]] = []
+    for before in (0, 0, *range(divisor)):
+        found: dict[int, list[int]] = {}
+        for digit in range(10):
+            found.setdefault((10 * before + digit) % divisor, []).append(0x30 + digit)
+        edges.append(tuple((Chars(union((c, c) for c in digits)), 2 + to) for to, digits in found.items()))
+    return Graph(((*edges[0], (Text("-"), 1)), *edges[1:]), frozenset([2]))
 
 
 def _digits(least: int, most: int) -> Expression:

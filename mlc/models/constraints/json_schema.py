@@ -1,8 +1,11 @@
 """JSON schemas (draft 2020-12) as rules: every text of the rules is valid, and what cannot be kept is refused by name.
 
-Objects have their properties in the order of the schema, and others only where `additionalProperties` says so;
-numbers are plain decimals; between the parts of a value there may be a space, or a line end and an indentation. So the
-texts are some of those that the schema allows, which is what a generator needs.
+Objects have their properties in the order of the schema, and others only where `additionalProperties` or
+`patternProperties` says so; numbers are plain decimals; between the parts of a value there may be a space, or a line
+end and an indentation. So the texts are some of those that the schema allows, which is what a generator needs.
+
+Schemas that hold at once become one (json_merging.py), constants are checked as values (json_values.py), and patterns
+that hold at once are products of machines (languages.py).
 """
 
 from __future__ import annotations
@@ -11,11 +14,37 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from mlc.models.constraints.expressions import EMPTY, Choice, Expression, Repeat, Rule, choice, optional, sequence
-from mlc.models.constraints.json_numbers import INTEGER, NUMBER, Bounds, integers, numbers
+from mlc.models.constraints.expressions import (
+    EMPTY,
+    Choice,
+    Expression,
+    Repeat,
+    Rule,
+    Text,
+    choice,
+    optional,
+    sequence,
+)
+from mlc.models.constraints.json_merging import (
+    ANNOTATIONS,
+    Keywords,
+    Schema,
+    both,
+    keywords_of,
+    listed,
+    merged,
+    multiple_of,
+    names,
+    parts_of,
+    schemas_of,
+    several,
+    types_of,
+)
+from mlc.models.constraints.json_numbers import INTEGER, NUMBER, Bounds, integers, multiples, numbers
 from mlc.models.constraints.json_strings import (
     CHARACTER,
     FORMATS,
+    PLAIN_ASCII,
     any_string,
     bounded,
     compared,
@@ -24,20 +53,29 @@ from mlc.models.constraints.json_strings import (
     quoted,
     text_of,
 )
+from mlc.models.constraints.json_values import Values, kinds_of
+from mlc.models.constraints.languages import Languages
 from mlc.models.constraints.network import unsupported
-from mlc.models.constraints.regular import MOST_REPETITIONS, regular
+from mlc.models.constraints.regular import ANY_CHARACTER, MOST_REPETITIONS, has_flag_i, regular
 
 SPACE = Rule("space")
-ANNOTATIONS = {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions",
-               "deprecated", "readOnly", "writeOnly", "$anchor"}
-"""Keywords that say nothing about which values are valid."""
-KEYWORDS = {"object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties"},
+NOTHING = Choice(())
+KEYWORDS = {"object": {"properties", "patternProperties", "required", "additionalProperties", "minProperties",
+                       "maxProperties"},
             "array": {"items", "prefixItems", "minItems", "maxItems"},
             "string": {"minLength", "maxLength", "pattern", "format"},
-            "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}}
-TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
+            "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}}
+BOUNDS = KEYWORDS["number"] - {"multipleOf"}
+REASONS = {
+    "not": "what a schema excludes cannot be told while it is written, but of constants: give enum or const beside it",
+    "if": "which branch holds is known behind the value only: use anyOf of schemas with constants in a property",
+    "uniqueItems": "a machine of states does not remember all items: use prefixItems, or enum of whole arrays",
+    "contains": "which item it is may be open until the last one: use prefixItems",
+    "propertyNames": "use patternProperties with additionalProperties false",
+    "unevaluatedProperties": "use additionalProperties", "unevaluatedItems": "use items"}
+"""Why a keyword is refused, and what can be said in its place."""
 WORDS = {"true": True, "false": False, "null": None}
-MOST_DEPTH = 100
+MOST_DEPTH, MOST_MERGED = 100, 2_000
 
 
 def json_rules() -> dict[str, Expression]:
@@ -47,20 +85,19 @@ def json_rules() -> dict[str, Expression]:
         "space": optional(choice(" ", sequence("\n", Repeat(choice(" ", "\t"), 0, 20)))),
         "character": CHARACTER,
         "string": quoted(Repeat(Rule("character"))),
-        "object": sequence("{", SPACE, optional(sequence(_listed(pair, 1, None), SPACE)), "}"),
-        "array": sequence("[", SPACE, optional(sequence(_listed(Rule("value"), 1, None), SPACE)), "]"),
+        "object": sequence("{", SPACE, optional(sequence(_between_commas(pair, 1, None), SPACE)), "}"),
+        "array": sequence("[", SPACE, optional(sequence(_between_commas(Rule("value"), 1, None), SPACE)), "]"),
         "value": choice(Rule("object"), Rule("array"), Rule("string"), NUMBER, *WORDS)}
 
 
 def schema_rules(schema: Any) -> tuple[dict[str, Expression], str]:
     """The rules of a schema, and the one to begin with."""
     rules = json_rules()
-    reader = _Reader(schema, rules)
-    reader.read()
+    _Reader(schema, rules).read()
     return rules, "#"
 
 
-def _listed(item: Expression, least: int, most: int | None) -> Expression:
+def _between_commas(item: Expression, least: int, most: int | None) -> Expression:
     """Items between commas, at least one."""
     more = Repeat(sequence(SPACE, ",", SPACE, item), max(least - 1, 0), None if most is None else most - 1)
     return sequence(item, more)
@@ -72,64 +109,51 @@ class _Reader:
     In pointers 0 or 1 follows each ~, so that the names of further rules, which have ~ and a word, differ from them.
     """
 
-    def __init__(self, root: Any, rules: dict[str, Expression]) -> None:
+    def __init__(self, root: Schema, rules: dict[str, Expression]) -> None:
         self.root, self.rules = root, rules
-        self.asked: list[tuple[Any, str]] = [(root, "#")]
+        self.asked: list[tuple[str, Callable[[], Expression]]] = [("#", lambda: self.value(root, "#"))]
+        self.merged: dict[str, str] = {}                   # the rules of schemas that are merged, by their text
+        self.languages = Languages()
+        self.values = Values(lambda name, at: self.referred(name, at)[0], self.languages)
 
     def read(self) -> None:
-        """Make the rules of the whole schema, and one after the other of what `$ref` leads to."""
+        """Make the rules of the whole schema, and one after the other of what `$ref` leads to and `allOf` merges."""
         while self.asked:
-            self.rule(*self.asked.pop())
+            name, make = self.asked.pop()
+            self.rule(name, make)
 
-    def rule(self, schema: Any, at: str) -> Rule:
-        """The rule of the schema at a place, which is made when it is first asked for."""
-        if at not in self.rules:
-            if at.count("/") > MOST_DEPTH:
-                raise unsupported(f"{at[:60]}...: a schema is nested too deeply", "use $ref")
-            self.rules[at] = EMPTY                         # until it is known: the schema may refer to itself
-            self.rules[at] = self.value(schema, at)
-        return Rule(at)
+    def rule(self, name: str, make: Callable[[], Expression]) -> Rule:
+        """The rule of a name, which is made when it is first asked for."""
+        if name not in self.rules:
+            if name.count("/") > MOST_DEPTH:
+                raise unsupported(f"{name[:60]}...: a schema is nested too deeply", "use $ref")
+            self.rules[name] = EMPTY                       # until it is known: the schema may refer to itself
+            self.rules[name] = make()
+        return Rule(name)
 
-    def value(self, schema: Any, at: str) -> Expression:
-        if schema is True:
-            return Rule("value")
-        if schema is False:
-            return Choice(())
-        if not isinstance(schema, Mapping):
-            raise unsupported(f"{at}: a schema is {schema!r}", "it is an object, true or false")
-        if any(not isinstance(keyword, str) for keyword in schema):
-            raise unsupported(f"{at}: a keyword is no text", "names in JSON are texts")
-        if "$id" in schema and at != "#":
-            raise unsupported(f"{at}: $id stands within a schema", "leave it out: $ref would lead elsewhere")
-        used = {k: v for k, v in schema.items() if k not in ANNOTATIONS}
-        for keyword, read in (("$ref", self._ref), ("anyOf", self._any_of), ("oneOf", self._one_of),
-                              ("allOf", self._all_of), ("const", self._const), ("enum", self._enum)):
-            if keyword in used:
-                others = used.keys() - {keyword, "type"} if keyword in ("const", "enum", "anyOf") else used.keys() - {
-                    keyword}
-                if others:
-                    raise unsupported(f"{at}: {keyword} stands beside {min(others)}", "put both into one schema")
-                return read(used, at)
-        return self._typed(used, at)
+    def at(self, schema: Schema, at: str) -> Rule:
+        """The rule of the schema at a place."""
+        return self.rule(at, lambda: self.value(schema, at))
 
-    def _typed(self, schema: Mapping[str, Any], at: str) -> Expression:
-        known = {k: kind for kind, keywords in KEYWORDS.items() for k in keywords}
-        for keyword in schema:
-            if keyword != "type" and keyword not in known:
-                raise unsupported(f"{at}: the keyword {keyword} is not supported", "leave it out, or say it otherwise")
-        kinds = _types(schema, at)
-        if not kinds:
-            kinds = list(dict.fromkeys(known[k] for k in schema))
-        if not kinds:
-            return Rule("value")
-        readers: dict[str, Callable[[Mapping[str, Any], str], Expression]] = {
-            "object": self._object, "array": self._array, "string": self._string, "number": self._number,
-            "integer": self._integer, "boolean": _boolean, "null": _null}
-        return Choice(tuple(readers[kind](schema, at) for kind in kinds))
+    def value(self, schema: Schema, at: str) -> Expression:
+        if isinstance(schema, bool):
+            return Rule("value") if schema else NOTHING
+        keywords = keywords_of(schema, at)
+        if keywords.keys() == {"$ref"}:
+            return self._ref(keywords["$ref"], at)
+        if "$ref" not in keywords and "allOf" not in keywords:
+            return self._of_parts([keywords], at)
+        if keywords.keys() == {"allOf"} and len(listed(keywords, "allOf", at)) == 1:
+            return self.at(keywords["allOf"][0], f"{at}/allOf/0")
+        return self._merged(keywords, at)
 
-    # -- several schemas ----------------------------------------------------------------------------------------------
-    def _ref(self, schema: Mapping[str, Any], at: str) -> Expression:
-        name = schema["$ref"]
+    def _ref(self, name: Any, at: str) -> Rule:
+        found, place = self.referred(name, at)
+        self.asked.append((place, lambda: self.value(found, place)))   # read later: a chain of references may be long
+        return Rule(place)
+
+    def referred(self, name: Any, at: str) -> tuple[Schema, str]:
+        """The schema that a reference leads to, and its place."""
         if not isinstance(name, str) or not (name == "#" or name.startswith("#/")) or "%" in name:
             raise unsupported(f"{at}: $ref is {name!r}", "it leads to a part of the same schema, as #/$defs/name does")
         found, place = self.root, "#"
@@ -144,131 +168,185 @@ class _Reader:
                 raise unsupported(f"{at}: $ref {name} leads to nothing", "it names a part of the same schema")
             if isinstance(found, Mapping) and isinstance(found.get("$id"), str):
                 raise unsupported(f"{place}: $id stands within a schema", "leave it out: $ref would lead elsewhere")
-        self.asked.append((found, place))                  # read later: a chain of references may be long
-        return Rule(place)
+        return found, place
 
-    def _any_of(self, schema: Mapping[str, Any], at: str, keyword: str = "anyOf") -> Expression:
-        parts = schema[keyword]
-        if not isinstance(parts, list) or not parts:
-            raise unsupported(f"{at}: {keyword} is {parts!r}", "it is a list of schemas")
-        if "type" in schema:
-            kinds = set(_types(schema, at))
-            if any(not isinstance(p, Mapping) or not kinds.issuperset(_types(p, at) or ["none"]) for p in parts):
-                raise unsupported(f"{at}: {keyword} stands beside type", "give each of its schemas a type")
-        return Choice(tuple(self.rule(p, f"{at}/{keyword}/{i}") for i, p in enumerate(parts)))
+    # -- several schemas ----------------------------------------------------------------------------------------------
+    def _merged(self, schema: Schema, at: str) -> Rule:
+        """The rule of a schema that consists of several: one for all places that have it, so that it may recur."""
+        name = self.merged.setdefault(text_of(schema).text, f"{at}~all")
+        if len(self.merged) > MOST_MERGED:
+            raise unsupported(f"{at[:60]}: more than {MOST_MERGED} schemas are merged", "use fewer allOf and anyOf")
 
-    def _one_of(self, schema: Mapping[str, Any], at: str) -> Expression:
-        out = self._any_of(schema, at, "oneOf")
-        marks = [_mark(p) for p in schema["oneOf"]]
-        if any(a is None or b is None or not _apart(a, b) for i, a in enumerate(marks) for b in marks[:i]):
-            raise unsupported(f"{at}: schemas of oneOf may hold at once", "give them different types, or a required "
-                              "property with different constants, or use anyOf")
-        return out
+        def make() -> Expression:
+            parts = parts_of(schema, name, lambda ref, where: self.referred(ref, where)[0])
+            return NOTHING if parts is None else self._of_parts(parts, name)
 
-    def _all_of(self, schema: Mapping[str, Any], at: str) -> Expression:
-        parts = schema["allOf"]
-        if not isinstance(parts, list) or len(parts) != 1:
-            raise unsupported(f"{at}: allOf has several schemas", "write what they say together")
-        return self.rule(parts[0], f"{at}/allOf/0")
+        self.asked.append((name, make))
+        return Rule(name)
 
-    def _const(self, schema: Mapping[str, Any], at: str) -> Expression:
-        return self._enum({**schema, "enum": [schema["const"]]}, at)
+    def _of_parts(self, parts: Sequence[Keywords], at: str) -> Expression:
+        """The values that satisfy all of some schemas, which have no `$ref` and no `allOf`."""
+        for part in parts:
+            if "const" in part or "enum" in part:
+                given = [part["const"]] if "const" in part else listed(part, "enum", at)
+                return Choice(tuple(text_of(v) for v in given if all(self.values.holds(p, v, at) for p in parts)))
+        for keyword in ("anyOf", "oneOf"):
+            for i, part in enumerate(parts):
+                if keyword in part:
+                    rest = {k: v for k, v in part.items() if k != keyword}
+                    return self._one(part, keyword, [*parts[:i], *([rest] if rest else []), *parts[i + 1:]], at)
+        found = merged(parts, at, self.values.matches)
+        return NOTHING if found is None else self._typed(found, at)
 
-    def _enum(self, schema: Mapping[str, Any], at: str) -> Expression:
-        values, kinds = schema["enum"], _types(schema, at)
-        if not isinstance(values, list) or not values:
-            raise unsupported(f"{at}: enum is {values!r}", "it is a list of values")
-        return Choice(tuple(text_of(v) for v in values if not kinds or _type_of(v) & set(kinds)))
+    def _one(self, part: Keywords, keyword: str, others: Sequence[Keywords], at: str) -> Expression:
+        """One of the schemas of `anyOf` or `oneOf`, with all others that hold."""
+        options = listed(part, keyword, at)
+        if keyword == "oneOf":
+            marks = [_mark(p) for p in options]
+            if any(a is None or b is None or not _apart(a, b) for i, a in enumerate(marks) for b in marks[:i]):
+                raise unsupported(f"{at}: schemas of oneOf may hold at once", "give them different types, or a "
+                                  "required property with different constants, or use anyOf")
+        return Choice(tuple(self.at(both(*others, p) if others else p, f"{at}/{keyword}/{i}")
+                            for i, p in enumerate(options)))
+
+    def _typed(self, schema: Keywords, at: str) -> Expression:
+        known = {k: kind for kind, keywords in KEYWORDS.items() for k in keywords}
+        schema = {k: v for k, v in schema.items() if not (k == "uniqueItems" and v is False)}
+        for keyword in schema:
+            if keyword != "type" and keyword not in known:
+                raise unsupported(f"{at}: the keyword {keyword} is not supported",
+                                  REASONS.get(keyword, "leave it out, or say it otherwise"))
+        kinds = types_of(schema, at) or list(dict.fromkeys(known[k] for k in schema if k != "type"))
+        if not kinds:
+            return Rule("value")
+        readers: dict[str, Callable[[Keywords, str], Expression]] = {
+            "object": self._object, "array": self._array, "string": self._string, "number": self._number,
+            "integer": self._integer, "boolean": _boolean, "null": _null}
+        return Choice(tuple(readers[kind](schema, at) for kind in kinds))
 
     # -- kinds of values ----------------------------------------------------------------------------------------------
-    def _object(self, schema: Mapping[str, Any], at: str) -> Expression:
-        properties, required = schema.get("properties", {}), schema.get("required", [])
-        if not isinstance(properties, Mapping) or not isinstance(required, list):
-            raise unsupported(f"{at}: properties or required is wrong", "they are an object and a list of names")
-        if any(not isinstance(name, str) for name in (*properties, *required)) or len(set(required)) < len(required):
-            raise unsupported(f"{at}: properties or required has a wrong name", "names are texts, each given once")
-        extra = schema.get("additionalProperties", not properties and not required)
-        own = {**properties, **{name: extra if extra is not False or "additionalProperties" in schema else True
+    def _object(self, schema: Keywords, at: str) -> Expression:
+        properties, required = schemas_of(schema, "properties", at), names(schema, at)
+        patterns = schemas_of(schema, "patternProperties", at)
+        closed = schema.get("additionalProperties") is False
+        extra = schema.get("additionalProperties", not properties and not required and not patterns)
+        own = {**properties, **{name: extra if extra is not False or closed else True
                                 for name in required if name not in properties}}
+        own = {name: self._beside_patterns(name, part, patterns, name in properties, at) for name, part in own.items()}
+        open_ = extra is not False or bool(patterns)
         least, most = (_count(schema, k, at) for k in ("minProperties", "maxProperties"))
-        greatest = len(own) if schema.get("additionalProperties") is False else MOST_REPETITIONS
+        greatest = len(own) if closed and not patterns else MOST_REPETITIONS
         greatest = min(greatest, MOST_REPETITIONS if most is None else most)
         if max(least or 0, len(required)) > greatest:
-            return Choice(())                              # no value satisfies it
-        if own and ((least or 0) > len(required) or (most is not None and (most < len(own) or extra is not False))):
+            return NOTHING                                 # no value satisfies it
+        if own and ((least or 0) > len(required) or (most is not None and (most < len(own) or open_))):
             raise unsupported(f"{at}: minProperties and maxProperties stand beside properties that may be left out",
                               "say which are required")
         if not own and (least or 0) > 1:
             raise unsupported(f"{at}: minProperties is {least}", "say which properties are required")
         rest: Expression = EMPTY
         begin: Expression = EMPTY
-        if extra is not False and (most is None or most > 0):
-            pair = sequence(other_keys(own), SPACE, ":", SPACE, self.rule(extra, f"{at}/additionalProperties"))
-            begin = sequence(_listed(pair, least or 1, most), SPACE)
+        if open_ and (most is None or most > 0):
+            pair = self._other_pair(own, patterns, extra, at)
+            begin = sequence(_between_commas(pair, least or 1, most), SPACE)
             begin = begin if least else optional(begin)
             rest = Repeat(sequence(SPACE, ",", SPACE, pair))
         for i, (name, part) in reversed(list(enumerate(own.items()))):
-            pair = sequence(text_of(name), SPACE, ":", SPACE, self.rule(part, f"{at}/properties/{_token(name)}"))
+            pair = sequence(text_of(name), SPACE, ":", SPACE, self.at(part, f"{at}/properties/{_token(name)}"))
             after, skip = Rule(f"{at}~after {i}"), Rule(f"{at}~from {i + 1}")
             self.rules[after.name], self.rules[skip.name] = rest, begin
             first, more = sequence(pair, after, SPACE), sequence(SPACE, ",", SPACE, pair, after)
             begin, rest = (first, more) if name in required else (choice(first, skip), choice(more, after))
         return sequence("{", SPACE, begin, "}")
 
-    def _array(self, schema: Mapping[str, Any], at: str) -> Expression:
+    def _beside_patterns(self, name: str, part: Schema, patterns: Mapping[str, Schema], named: bool, at: str) -> Schema:
+        """The schema of a property of a known name, with those of the patterns that the name matches.
+
+        named  whether it is in `properties`: a name that is not has `additionalProperties` only if it matches none
+        """
+        found = [s for p, s in patterns.items() if self.values.matches(_pattern(p, at), name, wide=True)]
+        certain = any(self.values.matches(p, name) for p in patterns)
+        return both(*([part] if named or not certain else []), *found)
+
+    def _other_pair(self, own: Iterable[str], patterns: Mapping[str, Schema], extra: Schema, at: str) -> Expression:
+        """A key that is none of some, and its value: by the patterns that the key matches, or by `extra`."""
+        place = f"{at}/additionalProperties"
+        if not patterns:
+            return sequence(other_keys(own), SPACE, ":", SPACE, self.at(extra, place))
+        if any(has_flag_i(p) for p in patterns):
+            raise unsupported(f"{at}: a pattern of patternProperties has the flag i", "write both cases of letters")
+        found = self.languages.by_match([regular(p, search=True) for p in patterns], Choice(tuple(map(Text, own))),
+                                        PLAIN_ASCII)
+        schemas, pairs = list(patterns.values()), list[Expression]()
+        for matching, keys in sorted(found.items(), key=lambda item: sorted(item[0])):
+            if not matching and extra is False:
+                continue
+            name = f"{at}~of {' '.join(map(str, sorted(matching)))}" if matching else place
+            part = both(*(schemas[i] for i in sorted(matching))) if matching else extra
+            pairs.append(sequence(quoted(keys), SPACE, ":", SPACE, self.at(part, name)))
+        return Choice(tuple(pairs))
+
+    def _array(self, schema: Keywords, at: str) -> Expression:
         prefix, items = schema.get("prefixItems", []), schema.get("items", True)
         if not isinstance(prefix, list):
             raise unsupported(f"{at}: prefixItems is {prefix!r}", "it is a list of schemas")
         least, most = _count(schema, "minItems", at) or 0, _count(schema, "maxItems", at)
         if most is not None and most < least:
-            return Choice(())                              # no value satisfies it
-        heads = [self.rule(p, f"{at}/prefixItems/{i}") for i, p in enumerate(prefix)][:most]
+            return NOTHING                                 # no value satisfies it
+        heads = [self.at(p, f"{at}/prefixItems/{i}") for i, p in enumerate(prefix)][:most]
         left = None if most is None else most - len(heads)
         out: Expression = EMPTY
         if items is not False and left != 0:
-            item, needed = self.rule(items, f"{at}/items"), max(least - len(heads), 0)
+            item, needed = self.at(items, f"{at}/items"), max(least - len(heads), 0)
             out = (Repeat(sequence(SPACE, ",", SPACE, item), needed, left) if heads
-                   else _listed(item, needed, left) if needed else optional(_listed(item, 1, left)))
+                   else _between_commas(item, needed, left) if needed else optional(_between_commas(item, 1, left)))
         elif least > len(heads):
-            return Choice(())
+            return NOTHING
         for i, head in reversed(list(enumerate(heads))):
             out = sequence(head, out) if i == 0 else sequence(SPACE, ",", SPACE, head, out)
             out = optional(out) if i >= least else out
         return sequence("[", SPACE, out, SPACE, "]")
 
-    def _string(self, schema: Mapping[str, Any], at: str) -> Expression:
+    def _string(self, schema: Keywords, at: str) -> Expression:
         least, most = _count(schema, "minLength", at) or 0, _count(schema, "maxLength", at)
-        if "pattern" not in schema and "format" not in schema:
-            return any_string(least, most) if most is None or most >= least else Choice(())
-        if "pattern" in schema and "format" in schema:
-            raise unsupported(f"{at}: pattern stands beside format", "use one of them")
-        if "format" in schema and schema["format"] not in tuple(FORMATS):
-            raise unsupported(f"{at}: the format {schema['format']!r} is not supported", f"one of {', '.join(FORMATS)}")
-        if not isinstance(schema.get("pattern", ""), str):
-            raise unsupported(f"{at}: pattern is {schema['pattern']!r}", "it is a regular expression")
-        body = (regular(schema["pattern"], search=True) if "pattern" in schema else regular(FORMATS[schema["format"]]))
-        if (body_bounded := bounded(body, least, most)) is None:
-            raise unsupported(f"{at}: pattern stands beside minLength or maxLength", "let the pattern say the length")
-        return quoted(escaped(body_bounded))
+        if most is not None and most < least:
+            return NOTHING
+        formats, patterns = (several(schema[k]) if k in schema else () for k in ("format", "pattern"))
+        for name in formats:
+            if name not in tuple(FORMATS):
+                raise unsupported(f"{at}: the format {name!r} is not supported", f"one of {', '.join(FORMATS)}")
+        bodies = [*(regular(FORMATS[name]) for name in formats), *(regular(_pattern(p, at), search=True)
+                                                                   for p in patterns)]
+        if not bodies:
+            return any_string(least, most)
+        if len(bodies) == 1 and (body_bounded := bounded(bodies[0], least, most)) is not None:
+            return quoted(escaped(body_bounded))
+        length = [Repeat(ANY_CHARACTER, least, most)] if least or most is not None else []
+        return quoted(escaped(self.languages.of_all(*bodies, *length)))
 
-    def _integer(self, schema: Mapping[str, Any], at: str) -> Expression:
+    def _integer(self, schema: Keywords, at: str) -> Expression:
         bounds = _bounds(schema, at)
-        if bounds == Bounds():
+        if bounds == Bounds() and "multipleOf" not in schema:
             return INTEGER
         low = None if bounds.low is None else int(bounds.low.to_integral_value("ROUND_CEILING"))
         high = None if bounds.high is None else int(bounds.high.to_integral_value("ROUND_FLOOR"))
-        return integers(low + (bounds.above and low == bounds.low) if low is not None else None,
-                        high - (bounds.below and high == bounds.high) if high is not None else None)
+        low = low + (bounds.above and low == bounds.low) if low is not None else None
+        high = high - (bounds.below and high == bounds.high) if high is not None else None
+        if "multipleOf" in schema:
+            return multiples(low, high, multiple_of(schema["multipleOf"], at), self.languages)
+        return integers(low, high)
 
-    def _number(self, schema: Mapping[str, Any], at: str) -> Expression:
+    def _number(self, schema: Keywords, at: str) -> Expression:
+        if "multipleOf" in schema:                         # multiples of an integer are integers
+            return self._integer(schema, at)
         return numbers(_bounds(schema, at))
 
 
-def _boolean(schema: Mapping[str, Any], at: str) -> Expression:
+def _boolean(schema: Keywords, at: str) -> Expression:
     return choice("true", "false")
 
 
-def _null(schema: Mapping[str, Any], at: str) -> Expression:
+def _null(schema: Keywords, at: str) -> Expression:
     return choice("null")
 
 
@@ -277,24 +355,13 @@ def _token(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _types(schema: Mapping[str, Any], at: str) -> list[str]:
-    given = schema.get("type", [])
-    kinds = given if isinstance(given, list) else [given]
-    if any(k not in TYPES for k in kinds):
-        raise unsupported(f"{at}: type is {given!r}", f"it is one of {', '.join(TYPES)}, or a list of them")
-    return list(dict.fromkeys(kinds))
+def _pattern(pattern: Any, at: str) -> str:
+    if not isinstance(pattern, str):
+        raise unsupported(f"{at}: pattern is {pattern!r}", "it is a regular expression")
+    return pattern
 
 
-def _type_of(value: Any) -> set[str]:
-    """The types that a value has."""
-    if isinstance(value, bool) or value is None:
-        return {"boolean"} if isinstance(value, bool) else {"null"}
-    if isinstance(value, int | float):
-        return {"number", "integer"} if value % 1 == 0 else {"number"}
-    return {"string"} if isinstance(value, str) else {"array"} if isinstance(value, list) else {"object"}
-
-
-def _count(schema: Mapping[str, Any], keyword: str, at: str) -> int | None:
+def _count(schema: Keywords, keyword: str, at: str) -> int | None:
     value = schema.get(keyword)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <=
                               MOST_REPETITIONS):
@@ -302,9 +369,9 @@ def _count(schema: Mapping[str, Any], keyword: str, at: str) -> int | None:
     return value
 
 
-def _bounds(schema: Mapping[str, Any], at: str) -> Bounds:
+def _bounds(schema: Keywords, at: str) -> Bounds:
     found: dict[str, Decimal] = {}
-    for keyword in KEYWORDS["number"] & schema.keys():
+    for keyword in BOUNDS & schema.keys():
         value = schema[keyword]
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e300:
             raise unsupported(f"{at}: {keyword} is {value!r}", "it is a number")
@@ -328,13 +395,13 @@ def _mark(schema: Any) -> dict[Mark, set[str]] | None:
     if not isinstance(schema, Mapping):
         return None
     if (values := _constants(schema)) is not None:
-        return {("value",): set(map(compared, values)), ("type",): _kinds(set().union(*map(_type_of, values)))}
-    kinds = _kinds(_types(schema, ""))
+        return {("value",): set(map(compared, values)), ("type",): _kinds(set().union(*map(kinds_of, values)))}
+    kinds = _kinds(types_of(schema, ""))
     out: dict[Mark, set[str]] = {("type",): kinds}
     required, properties = schema.get("required"), schema.get("properties")
     objects = kinds == {"object"} or (not kinds and schema.keys() <= KEYWORDS["object"] | ANNOTATIONS)
     if objects and isinstance(required, list) and isinstance(properties, Mapping):
-        for name in required:
+        for name in (n for n in required if isinstance(n, str)):
             if (values := _constants(properties.get(name))) is not None:
                 out["property", name] = set(map(compared, values))
     return out

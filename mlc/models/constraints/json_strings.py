@@ -11,6 +11,7 @@ from mlc.models.constraints.expressions import (
     Chars,
     Choice,
     Expression,
+    Graph,
     Repeat,
     Rule,
     Sequence,
@@ -27,6 +28,7 @@ from mlc.models.constraints.regular import regular
 _ESCAPED = union([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)])
 PLAIN = Chars(intersection(complement(_ESCAPED), ALL))
 """Characters that stand for themselves."""
+PLAIN_ASCII = intersection(PLAIN.ranges, ((0x20, 0x7E),))
 CHARACTER = choice(PLAIN, sequence("\\", Chars(union((ord(c), ord(c)) for c in '"\\/bfnrt'))),
                    sequence("\\u", regular("([0-9A-Ca-cE-Fe-f][0-9A-Fa-f]|[Dd][0-7])[0-9A-Fa-f]{2}")))
 """A character in any of its forms; halves of a pair of surrogates are no characters."""
@@ -88,6 +90,8 @@ def escaped(x: Expression) -> Expression:
             return Choice(tuple(map(escaped, parts)))
         case Repeat(body, least, most):
             return Repeat(escaped(body), least, most)
+        case Graph(edges, ends):
+            return Graph(tuple(tuple((escaped(body), to) for body, to in out) for out in edges), ends)
         case Rule():
             return x
 
@@ -120,7 +124,7 @@ def lengths(x: Expression) -> tuple[int, int | None]:
         case Repeat(body, least, most):
             low, high = lengths(body)
             return low * least, 0 if high == 0 else None if high is None or most is None else high * most
-        case Rule():
+        case Rule() | Graph():
             return 0, None
 
 

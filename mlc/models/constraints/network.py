@@ -9,11 +9,12 @@ begins with itself would be called without end.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from collections.abc import Sequence as Several
 
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
-from mlc.models.constraints.expressions import Chars, Choice, Expression, Repeat, Rule, Sequence, Text
+from mlc.models.constraints.expressions import Chars, Choice, Expression, Graph, Repeat, Rule, Sequence, Text
 from mlc.models.constraints.utf8 import byte_ranges
 
 MOST_STATES = 400_000
@@ -96,6 +97,22 @@ class Network:
                 end = self._state()
                 self.calls[at].append((self.begin[name], end))
                 return end
+            case Graph(edges, ends):
+                return self._graph(edges, ends, at)
+
+    def _graph(self, edges: Several[Several[tuple[Expression, int]]], ends: Collection[int], at: int) -> int:
+        states, end = [self._next(at), *(self._state() for _ in edges[1:])], self._state()
+        for state, out in zip(states, edges):
+            for body, target in out:
+                if isinstance(body, Chars):                # without a state of its own
+                    for low, high in body.ranges:
+                        for parts in byte_ranges(low, high):
+                            self._bytes(state, parts, states[target])
+                else:
+                    self.epsilon[self._add(body, self._next(state))].append(states[target])
+        for state in ends:
+            self.epsilon[states[state]].append(end)
+        return end
 
     def _repeat(self, body: Expression, least: int, most: int | None, at: int) -> int:
         if _is_empty(body):

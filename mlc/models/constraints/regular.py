@@ -9,6 +9,7 @@ repetition is lazy makes no difference.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from mlc.models.constraints.expressions import (
@@ -28,6 +29,7 @@ from mlc.models.constraints.expressions import (
 from mlc.models.constraints.network import unsupported
 
 _ASCII: Ranges = ((0, 0x7F),)
+_NEW_LINE: Ranges = ((0x0A, 0x0A),)
 _LINE_END: Ranges = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
 DIGIT: Ranges = ((0x30, 0x39),)
 _SETS: dict[str, Ranges] = {"d": DIGIT, "w": union([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]),
@@ -37,28 +39,35 @@ _SPACES = union([(0x09, 0x0D), (0x1C, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680
                  (0xFEFF, 0xFEFF)])
 """All that Python, ECMAScript or an older version of Unicode counts among spaces."""
 _CONTROL = {"n": 0x0A, "t": 0x09, "r": 0x0D, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
-ANY_TEXT = Repeat(Chars(ALL))
+ANY_CHARACTER = Chars(ALL)
+ANY_TEXT = Repeat(ANY_CHARACTER)
 """Any text at all."""
 MOST_REPETITIONS = 10_000
 
 
-def regular(pattern: str, *, search: bool = False, flags: str = "") -> Expression:
+def regular(pattern: str, *, search: bool = False, flags: str = "", wide: bool = False) -> Expression:
     """The texts that a regular expression matches as a whole.
 
     pattern  the regular expression
     search   whether it may match anywhere in the text, as `pattern` of JSON schemas may
     flags    "i" for letters of either case (of ASCII), "s" for a dot that is any character
+    wide     whether those are added that it may match in some language
     """
     if unknown := set(flags) - set("is"):
         raise unsupported(f"a regular expression has the flag {min(unknown)}", "the flags i and s are supported")
-    return _Parser(pattern, search, flags).parse()
+    return _Parser(pattern, search, flags, wide).parse()
+
+
+def has_flag_i(pattern: str) -> bool:
+    """Whether a part of a regular expression may take letters of either case."""
+    return re.search(r"\(\?[a-z]*i", pattern) is not None
 
 
 class _Parser:
     """Recursive descent over the characters of a pattern."""
 
-    def __init__(self, pattern: str, search: bool, flags: str) -> None:
-        self.pattern, self.search, self.flags, self.at, self.depth = pattern, search, flags, 0, 0
+    def __init__(self, pattern: str, search: bool, flags: str, wide: bool = False) -> None:
+        self.pattern, self.search, self.flags, self.wide, self.at, self.depth = pattern, search, flags, wide, 0, 0
 
     def parse(self) -> Expression:
         out = self._alternatives(top=True)
@@ -81,6 +90,8 @@ class _Parser:
                 self.at, ends = self.at + 1, True
                 break
             parts.append(self._repeated(self._atom()))
+        if ends and self.wide:
+            parts.append(Repeat(Chars(_NEW_LINE), 0, 1))       # Python's $ stands before one, too
         if self.search and top:
             parts = [*([] if begins else [ANY_TEXT]), *parts, *([] if ends else [ANY_TEXT])]
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts)) if parts else EMPTY
@@ -127,7 +138,7 @@ class _Parser:
         if c == "[":
             return Chars(self._cased(self._class()))
         if c == ".":
-            return Chars(ALL if "s" in self.flags else complement(_LINE_END))
+            return Chars(ALL if "s" in self.flags else complement(_NEW_LINE if self.wide else _LINE_END))
         if c == "\\":
             return Chars(self._cased(self._escape()))
         if c in "^$":
@@ -195,7 +206,7 @@ class _Parser:
         ranges = union(found)
         if not negated:
             return ranges
-        return complement(_any_case(ranges) if "i" in self.flags else ranges)
+        return complement(_any_case(ranges) if "i" in self.flags and not self.wide else ranges)
 
     def _of_class(self, negated: bool) -> Ranges:
         c = self._next()
@@ -205,11 +216,11 @@ class _Parser:
 
     def _escape(self, negated: bool = False) -> Ranges:
         """The characters of an escape: those that it certainly stands for, or may stand for in a negated class."""
-        c = self._next()
+        c, all_possible = self._next(), negated != self.wide
         if c in _SETS:
-            return _possible(c) if negated else _SETS[c]
+            return _possible(c) if all_possible else _SETS[c]
         if c.lower() in _SETS:
-            return (complement(_SETS[c.lower()]) if negated else
+            return (complement(_SETS[c.lower()]) if all_possible else
                     intersection(complement(_possible(c.lower())), _ASCII))
         if c in _CONTROL and not (c == "0" and self._peek().isdecimal()):
             return ((_CONTROL[c], _CONTROL[c]),)
@@ -233,6 +244,8 @@ class _Parser:
     def _cased(self, ranges: Ranges) -> Ranges:
         if "i" not in self.flags:
             return ranges
+        if self.wide:
+            return _any_case(ranges)
         upper, lower = (intersection(ranges, ((a, a + 25),)) for a in (0x41, 0x61))
         return union([*ranges, *((a + 32, b + 32) for a, b in upper), *((a - 32, b - 32) for a, b in lower)])
 
