@@ -128,8 +128,9 @@ def _merged_objects(rng: np.random.Generator, depth: int) -> dict[str, Any]:
                                   {"patternProperties": {"^[a-b]$": {"minimum": 4, "minLength": 2}}},
                                   {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}]
     chosen = [more[int(i)] for i in rng.permutation(len(more))[: int(rng.integers(3))]]
-    if tree in chosen:                                     # which allows no other names
-        parts = [{"properties": {"v": {"minimum": 3}, "kids": {"maxItems": 1}}}]
+    if tree in chosen:                                     # which allows no other names, so that none is required
+        parts, chosen = [{"properties": {"v": {"minimum": 3}, "kids": {"maxItems": 1}}}], [x for x in chosen
+                                                                                          if "anyOf" not in x]
     return {"type": "object", "allOf": [*parts, *chosen]}
 
 
