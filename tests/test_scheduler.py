@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import mlc
+from mlc.models.constraints import Constraint
 from mlc.models.generation import Answer, Piece, Request, completions
 from mlc.models.sampling import IN_PROMPT, Kinds
 from mlc.models.scheduler import QueueFull, Scheduler
@@ -54,6 +55,30 @@ def test_answers_are_those_of_each_alone(model: mlc.models.LanguageModel, schedu
     for i, (prompt, own) in enumerate(requests):
         alone = model.generate(prompt, max_tokens=6 + 5 * i, seed=i, **kinds[i])
         assert completions(iter(found[i]), [own]) == [alone]       # log-probabilities too, to the last bit
+
+
+def test_a_step_writes_several_tokens_under_a_constraint(model: mlc.models.LanguageModel,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as the masks of what may follow are known; the tokens are those of steps of one token."""
+    constraint = Constraint.json_schema({"type": "array", "items": {"type": "string", "maxLength": 9}, "maxItems": 5})
+    options: list[dict[str, Any]] = [{"constraint": constraint, "temperature": 1.0}, {"temperature": 1.0}]
+    both = [request(model, [3, 4], max_tokens=60, seed=5, **o)[0] for o in options]
+
+    def answers(most: int) -> tuple[list[list[Piece]], int, int]:
+        monkeypatch.setattr("mlc.models.scheduler.MOST_TOKENS", most)
+        scheduler, found = Scheduler(model, slots=2), list[list[Piece]]()
+        for own in (both[:1], both):                       # alone, and beside one without a constraint
+            pieces: list[list[Piece]] = [[] for _ in own]
+            for one, receiver in zip(own, pieces):
+                scheduler.submit(one, receiver.append)
+            run(scheduler)
+            found += pieces
+        return found, scheduler.counters.steps, scheduler.counters.tokens
+
+    single, steps, tokens = answers(1)
+    several, fewer, same = answers(16)
+    assert several == single and single[0] == single[1] and tokens == same
+    assert fewer < steps / 3
 
 
 def test_penalties_of_a_prompt_that_is_read_when_the_first_request_with_penalties_writes(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.models.constraints.automaton import Automaton, Matcher
+from mlc.models.constraints.lookahead import masks_ahead
 from mlc.models.sampling import Sampling
 from mlc.models.text import Unfolding
 
@@ -139,6 +140,12 @@ class Answer:
         if self.allowed is None and self.matcher is not None:
             self.allowed = self.matcher.mask(self.request.limit - len(self.tokens))
         return self.allowed
+
+    def masks_ahead(self, count: int) -> tuple[Array, Array] | None:
+        """Which of the next tokens may come, as far as that is known for `count` of them; None if all may."""
+        if (mask := self.mask()) is None or self.matcher is None:
+            return None
+        return masks_ahead(self.matcher, mask, self.request.limit - len(self.tokens), count)
 
     def add(self, token: int) -> str:
         """The text that is certain after another token."""

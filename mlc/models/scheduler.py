@@ -352,7 +352,7 @@ class Scheduler:
             written = self.slots.write(answers, top, guesses=guesses)
         else:
             guesses = [[]] * len(rows)
-            written = self.slots.write(answers, top, 1 if constrained or not alone else self._pace)
+            written = self.slots.write(answers, top, self._pace if alone else 1)
             self._keep_pace(time.perf_counter() - started, written.tokens.shape[1])
         self.counters.steps += 1
         for number in range(written.tokens.shape[1]):

@@ -12,7 +12,7 @@ import mlc
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.models.generation import Answer, LogProbability, Request
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, kinds_of
-from mlc.models.steps import CHUNK, State, Steps, rounded_up, settings_of
+from mlc.models.steps import CHUNK, Masks, State, Steps, rounded_up, settings_of
 
 Array = np.ndarray[Any, Any]
 
@@ -116,7 +116,7 @@ class Slots:
         """The next tokens of the answers in the first slots; None for slots without one, whose rows stay as they are.
 
         top      how many of the most likely tokens are reported for each
-        count    how many tokens each gets at most; one with constraints
+        count    how many tokens each gets at most; under a constraint as many as masks are known for
         guesses  of the next tokens of each: those that are right come at once, with the one behind
         """
         self._state.kinds = kinds = self._kinds([a for a in answers if a is not None], top)
@@ -135,7 +135,7 @@ class Slots:
             rows = [[t, *g, *[0] * (longest - len(g))] for t, g in zip(tokens.tolist(), guesses)]
             chosen = self.steps.verify(self._state, np.array(rows, np.int64), positions, numbers, limits=limits)
         else:
-            masks = self._masks(answers) if kinds.masks else None
+            masks = self._masks(answers, count) if kinds.masks else None
             chosen = self.steps.write(self._state, tokens, positions, numbers, count=count, limits=limits, ends=ends,
                                       masks=masks)
         if kinds.penalties:
@@ -192,12 +192,15 @@ class Slots:
         self._state.bias = mlc.from_numpy(bias) if self._state.kinds.bias else None
         return ends
 
-    def _masks(self, answers: Sequence[Answer | None]) -> Array:
-        masks: Array = np.ones((len(answers), self.steps.model.config.vocabulary), np.bool_)
-        for i, a in enumerate(answers):
-            if a is not None and a.matcher is not None:
-                masks[i] = a.mask()
-        return masks
+    def _masks(self, answers: Sequence[Answer | None], count: int) -> Masks:
+        """Masks of answers, as many as the one with most has; one without a constraint has one that allows all."""
+        found = [None if a is None else a.masks_ahead(count) for a in answers]
+        shape = len(answers), max(1 if f is None else len(f[0]) for f in found), self.steps.model.config.vocabulary
+        masks, follow = np.ones(shape, np.bool_), np.zeros(shape, np.int8)
+        for i, f in enumerate(found):
+            if f is not None:
+                masks[i, : len(f[0])], follow[i, : len(f[0])] = f
+        return masks, follow
 
     def _counts_of(self, answers: Sequence[Answer | None]) -> Any:
         """The counts of tokens, which are kept from the first request with penalties on; those that are still being

@@ -23,6 +23,7 @@ from mlc.models.quantized import integer_products
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
 
 Array = np.ndarray[Any, Any]
+Masks = tuple[Array, Array]
 
 CHUNK = 256
 """Tokens of a prompt that one call reads at most: the scores of attention take memory for each of them."""
@@ -104,7 +105,7 @@ class Steps:
                                np.array([whole], np.int64), window)
 
     def write(self, state: State, tokens: Array, positions: Array, numbers: Array, *, count: int = 1,
-              limits: Array | None = None, ends: Array | None = None, masks: Array | None = None) -> Chosen:
+              limits: Array | None = None, ends: Array | None = None, masks: Masks | None = None) -> Chosen:
         """Add a token to each of the first sequences at its position, and choose the next one; `count` times.
 
         The tokens of the result are [sequences, count], -1 behind the last one of a sequence.
@@ -112,7 +113,8 @@ class Steps:
         numbers  of the tokens that are chosen first, in their answers
         limits   how many tokens each sequence gets at most, 0 for none
         ends     tokens after which a sequence gets no more [sequences, any]
-        masks    whether each token may be chosen [sequences, vocabulary], for constraints, with a count of 1
+        masks    for constraints: whether each token may be chosen [sequences, masks, vocabulary], the first mask to
+                 begin with, and the number of the mask behind it, -1 where the sequence gets no more
         """
         step = self._step("write", self._write, state, len(tokens))
         window, room = self._window(state, int(positions.max()) + count), np.zeros(state.capacity, np.int8)
@@ -171,8 +173,10 @@ class Steps:
                 cache, mlc.spec(1, "N", dtype="int64"), number, number, mlc.spec(1, dtype="int64"), window])
         each = mlc.spec(batch, dtype="int64")
         several = mlc.spec(batch, "N", dtype="int64")
+        masks = tuple(mlc.spec(batch, "M", config.vocabulary, dtype=dtype)
+                      for dtype in ("bool", "int8")) if kinds.masks else None
         own = ([several, each, each, each, window, room, None, None] if name == "verify" else
-               [each, each, each, each, several, mlc.spec("K", dtype="int8"), window, room, None, None, None])
+               [each, each, each, each, several, mlc.spec("K", dtype="int8"), window, room, None, None, masks])
         return mlc.compile(partial(function, kinds), donate=("cache", "counts"), args=[cache, None, *own])
 
     def _read(self, cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor) -> Cache:
@@ -187,8 +191,9 @@ class Steps:
 
     def _write(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
                numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, window: Tensor, room: Tensor,
-               settings: Settings, bias: Tensor | None, masks: Tensor | None) -> tuple[Cache, Tensor | None, Chosen]:
-        count = repeats.shape[0]
+               settings: Settings, bias: Tensor | None, masks: tuple[Tensor, Tensor] | None
+               ) -> tuple[Cache, Tensor | None, Chosen]:
+        count, every = repeats.shape[0], mlc.arange(tokens.shape[0])
 
         def goes_on(run: Run) -> Tensor:
             out: Tensor = (run.number < count) & run.going.any()
@@ -196,17 +201,22 @@ class Steps:
 
         def one(run: Run) -> Run:
             after = self._choose(kinds, run.cache, run.counts, run.tokens[:, None], run.positions, numbers + run.number,
-                                 window, room, settings, bias, masks)
+                                 window, room, settings, bias, None if masks is None else masks[0][every, run.masks])
             cache, table, chosen = after
             new = chosen.tokens[:, 0]
             if table is not None:
-                at = mlc.arange(new.shape[0]) * self.model.config.vocabulary + new
+                at = every * self.model.config.vocabulary + new
                 table = mlc.index_put(table, (at,), run.going.to("int32"), accumulate=True)
             going = run.going & (run.number + 1 < limits) & ~(new[:, None] == ends).any(-1)
+            follow = run.masks
+            if masks is not None:
+                follow = masks[1][every, run.masks, new].long()
+                going = going & (follow >= 0)
             return Run(run.number + 1, cache, table, mlc.where(going, new, run.tokens), run.positions + going.long(),
-                       going, run.chosen.with_column(run.number, chosen, run.going))
+                       going, mlc.where(going, follow, run.masks),
+                       run.chosen.with_column(run.number, chosen, run.going))
 
-        start = Run(mlc.zeros((), dtype="int64"), cache, counts, tokens, positions, limits > 0,
+        start = Run(mlc.zeros((), dtype="int64"), cache, counts, tokens, positions, limits > 0, every * 0,
                     Chosen.nothing(tokens.shape[0], count, kinds.top))
         end: Run = mlc.while_loop(goes_on, one, start)
         return end.cache, end.counts, end.chosen
@@ -262,6 +272,7 @@ class Run:
     tokens     that are read next, and
     positions  of these
     going      whether a sequence gets more
+    masks      numbers of those of constraints
     chosen     so far
     """
 
@@ -271,6 +282,7 @@ class Run:
     tokens: Tensor
     positions: Tensor
     going: Tensor
+    masks: Tensor
     chosen: Chosen
 
 

@@ -23,7 +23,8 @@ Position = tuple[int, int]
 """A state of the network, and the stack that it returns to: 0 for none."""
 
 DEAD = -1
-MOST_MASKS, MOST_ENDS = 512, 32
+MOST_MASKS, MOST_ENDS, KEPT_BYTES = 512, 64, 2 << 20
+"""How many masks and ends are kept: this many, and more where all of them take no more than some bytes."""
 DENSE = 4
 """A level of the trie is looked up as a whole if this many times its nodes so far are more than it has."""
 FEW = 256
@@ -65,6 +66,7 @@ class Automaton:
         self._expanded: list[bool] = []
         self._table: Array = np.full((FEW, 256), DEAD, np.int32)
         self._distances: Array = np.zeros(FEW, np.int32)
+        self._most_small = KEPT_BYTES // (3 * max(1, len(vocabulary)))
         self._masks = OrderedDict[tuple[int, bool], tuple[Array, int]]()
         self._ends = OrderedDict[tuple[int, bool], Ends]()
         self.start = self._number(*self._closure([(network.start, 0)]))
@@ -95,7 +97,7 @@ class Automaton:
             leads = ends.states != DEAD
             farthest = int(self._distances[ends.states[leads]].max(initial=0))
             found = self._masks[key] = ends.spread(leads), farthest
-            if len(self._masks) > MOST_MASKS:
+            if len(self._masks) > max(MOST_MASKS, self._most_small):
                 self._masks.popitem(last=False)
         else:
             self._masks.move_to_end(key)
@@ -110,7 +112,7 @@ class Automaton:
             states = np.flatnonzero(places) - 1
             kind = np.uint16 if len(states) < 1 << 16 else np.int32
             found = self._ends[key] = Ends(states, (np.cumsum(places) - 1).astype(kind)[after + 1])
-            if len(self._ends) > MOST_ENDS:
+            if len(self._ends) > max(MOST_ENDS, self._most_small):
                 self._ends.popitem(last=False)
         else:
             self._ends.move_to_end(key)
@@ -142,6 +144,15 @@ class Automaton:
         out = states[trie.nodes]
         out[trie.nodes == 0] = DEAD
         return out
+
+    def kept_ends(self, state: int, first: bool) -> Ends | None:
+        """Where tokens lead from a state, if it is known."""
+        return self._ends.get((state, first))
+
+    def known(self, state: int) -> tuple[Array, int, Ends] | None:
+        """The tokens that may follow a state within a text, how far they lead, and where, if all that is known."""
+        mask, ends = self._masks.get((state, False)), self._ends.get((state, False))
+        return None if mask is None or ends is None else (*mask, ends)
 
     def distances(self, states: Array) -> Array:
         """The distances of states from an end."""
