@@ -56,6 +56,9 @@ def compare(source: Path, target: Path, text: str, tokens: int) -> None:
     from mlc.models.perplexity import perplexity
     for path in (source, target):
         model = load(path)
+        if not model.generates:
+            print(f"no perplexity: {path} is an encoder", file=sys.stderr)
+            return
         if model.tokenizer is None:
             print(f"no perplexity: {path} has no tokenizer", file=sys.stderr)
             return

@@ -95,7 +95,7 @@ class Encoder(Part):
         table = self.get_submodule("embeddings")
         x = table.word_embeddings(tokens)
         if config.types:
-            x = x + table.token_type_embeddings.weight[0].float()
+            x = x + table.token_type_embeddings(mlc.zeros(1, dtype="int64"))
         x = table.LayerNorm(x + table.position_embeddings(self._positions(tokens)))
         every = mlc.arange(n if window is None else window)
         rows, mask = mlc.minimum(every, n - 1), (every[None] < lengths[:, None])[:, None, None, :]

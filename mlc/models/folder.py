@@ -71,7 +71,7 @@ def read_folder(folder: Path) -> Module:
         UserError: The folder is none, or holds no model (MLC0910), mlc does not run the model (MLC0911), or its weights
             are not those of its configuration (MLC0912).
     """
-    fields = _fields_of(folder)
+    fields = fields_of(folder)
     if is_encoder(fields):
         return _read_encoder(folder, read_encoder_config(fields))
     config = read_config(fields)
@@ -83,10 +83,11 @@ def read_folder(folder: Path) -> Module:
 
 def read_config_of(folder: Path) -> ModelConfig:
     """The configuration of the decoder in a folder."""
-    return read_config(_fields_of(folder))
+    return read_config(fields_of(folder))
 
 
-def _fields_of(folder: Path) -> Fields:
+def fields_of(folder: Path) -> Fields:
+    """The `config.json` of a folder."""
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "does not exist"
         raise UserError(f"{folder} {what}", code="MLC0910", loc=user_loc(),
@@ -96,12 +97,17 @@ def _fields_of(folder: Path) -> Fields:
 
 def _read_encoder(folder: Path, config: EncoderConfig) -> Encoder:
     """The encoder in a folder, without the heads that its checkpoint may have."""
-    named = {name.removeprefix(f"{config.prefix}."): x for name, x in _weights(folder).items()}
-    source = Given({name: x for name, x in named.items() if not name.startswith(_NOT_OF_THE_ENCODER)}, str(folder))
+    source = Given(encoder_weights_of(folder, config), str(folder))
     model = Encoder(config, Place(source))
     source.check_all_taken()
     model.eval()
     return model
+
+
+def encoder_weights_of(folder: Path, config: EncoderConfig) -> dict[str, Tensor]:
+    """The weights of the encoder in a folder, by the names of its parameters."""
+    named = {name.removeprefix(f"{config.prefix}."): x for name, x in _weights(folder).items()}
+    return {name: x for name, x in named.items() if not name.startswith(_NOT_OF_THE_ENCODER)}
 
 
 def weights_of(folder: Path, config: ModelConfig) -> dict[str, Tensor]:

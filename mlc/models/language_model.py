@@ -27,7 +27,7 @@ from mlc.models.encoder import Encoder
 from mlc.models.fields import Fields
 from mlc.models.folder import CausalLM, Module, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions
-from mlc.models.gguf import read_gguf, read_gguf_file
+from mlc.models.gguf import is_encoder_file, read_encoder, read_gguf, read_gguf_file, read_pooling_of
 from mlc.models.gguf.vocabulary import GGUFVocabulary
 from mlc.models.prompts import Prompt, is_prompt, listed, tokens_of
 from mlc.models.quantized import QuantizedTensor
@@ -344,8 +344,8 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False,
     `tokenizer_config.json` with the template of conversations, and `generation_config.json`; or those of
     sentence-transformers (BERT, RoBERTa and their like), which give vectors of texts by `embed`. Weights are mapped
     into memory, not copied, and stay of their type: 16-bit and quantised ones are widened where a product reads them.
-    A file has all of that in it; its weights are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K. Nothing in a
-    folder or file is executed but the template, in jinja2's sandbox.
+    A file has all of that in it, also of a BERT; its weights are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K.
+    Nothing in a folder or file is executed but the template, in jinja2's sandbox.
 
     Args:
         folder: Path of the folder or the file.
@@ -383,17 +383,19 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False,
 def _of_file(path: Path, integers: bool, cache: CacheType) -> LanguageModel:
     """The model of a GGUF file; one without a vocabulary takes numbers of tokens."""
     file = read_gguf_file(path)
-    module = read_gguf(file)
+    encodes = is_encoder_file(file)
+    module = read_encoder(file) if encodes else read_gguf(file)
+    pooling = read_pooling_of(file) if encodes else None
     if "tokenizer.ggml.tokens" not in file.fields:
-        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers,
-                             cache_dtype=cache)
+        return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers, pooling,
+                             cache)
     vocabulary = GGUFVocabulary(file)
     if len(vocabulary.tokens) > module.config.vocabulary:
         raise UserError(f"{path}: the vocabulary has {len(vocabulary.tokens)} tokens, the model "
                         f"{module.config.vocabulary} embeddings",
                         code="MLC0913", loc=user_loc())
     return LanguageModel(module, vocabulary.tokenizer(), vocabulary.template(),
-                         Usual(Sampling(), vocabulary.ends(), None), str(path), integers, cache_dtype=cache)
+                         Usual(Sampling(), vocabulary.ends(), None), str(path), integers, pooling, cache)
 
 
 def _usual(folder: Path) -> Usual:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from mlc.models.gguf.encoders import is_encoder_file, read_encoder, read_pooling_of
 from mlc.models.gguf.file import GGUFFile, read_gguf_file
 from mlc.models.gguf.model import read_gguf
 
-__all__ = ["GGUFFile", "read_gguf", "read_gguf_file"]
+__all__ = ["GGUFFile", "is_encoder_file", "read_encoder", "read_gguf", "read_gguf_file", "read_pooling_of"]

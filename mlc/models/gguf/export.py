@@ -11,7 +11,9 @@ import numpy as np
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.models.config import DecoderConfig, GPT2Config, ModelConfig
-from mlc.models.folder import read_config_of, weights_of
+from mlc.models.encoder_config import is_encoder
+from mlc.models.folder import fields_of, read_config_of, weights_of
+from mlc.models.gguf.encoders import described_encoder
 from mlc.models.gguf.file import Stored, read_gguf_file
 from mlc.models.gguf.names import of_experts, table_of
 from mlc.models.gguf.vocabulary import fields_of_tokenizer
@@ -38,6 +40,8 @@ def described(path: Path) -> Described:
     if path.suffix == ".gguf":
         file = read_gguf_file(path)
         return Described(file.fields, {name: _ready(x) for name, x in file.tensors.items()})
+    if is_encoder(fields_of(path)):
+        return described_encoder(path)
     config = read_config_of(path)
     architecture = _ARCHITECTURES[config.architecture]
     fields = {"general.architecture": architecture, "general.name": path.resolve().name}

@@ -1,7 +1,8 @@
 """The vocabulary of a GGUF file as a tokenizer of the package tokenizers.
 
-llama.cpp has two that are common: `gpt2`, pairs of bytes that are merged in an order that is given, and `llama`, pieces
-of SentencePiece, of which the neighbours with the best score are merged. Both are what tokenizers calls BPE.
+llama.cpp has three that are common: `gpt2`, pairs of bytes that are merged in an order that is given, and `llama`,
+pieces of SentencePiece, of which the neighbours with the best score are merged; both are what tokenizers calls BPE. The
+third is that of BERT (word_pieces.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from mlc.models.fields import Fields
 from mlc.models.folder import read_json
 from mlc.models.gguf.file import GGUFFile
+from mlc.models.gguf.word_pieces import fields_of_word_pieces, word_pieces
 from mlc.models.text import ChatTemplate, Tokenizer, missing_package, read_template, unreadable_tokenizer
 
 _NUMBERS = r"\p{N}{1,3}"
@@ -86,13 +88,15 @@ class GGUFVocabulary:
         model = self.fields.text("tokenizer.ggml.model")
         if len(set(self.tokens)) != len(self.tokens):
             raise unreadable_tokenizer(self.origin, "it has a token twice")
-        if model not in ("gpt2", "llama"):
-            raise unreadable_tokenizer(self.origin, f"the vocabulary {model!r} is neither gpt2 nor llama")
-        rules: Any = self._merged_bytes(tokenizers) if model == "gpt2" else self._pieces(tokenizers)
+        if model not in ("gpt2", "llama", "bert"):
+            raise unreadable_tokenizer(self.origin, f"the vocabulary {model!r} is none of gpt2, llama and bert")
+        rules: Any = (self._merged_bytes(tokenizers) if model == "gpt2" else self._pieces(tokenizers)
+                      if model == "llama" else word_pieces(tokenizers, self.tokens, self.kinds, self.token("unknown"),
+                                                           self.origin))
         special = (_CONTROL, _UNKNOWN)
         rules.add_tokens([tokenizers.AddedToken(text, normalized=False, special=kind in special)
                           for text, kind in zip(self.tokens, self.kinds) if kind in (*special, _OF_USER)])
-        self._add_ends(tokenizers, rules, starts=model == "llama")
+        self._add_ends(tokenizers, rules, starts=model != "gpt2", ends=model == "bert")
         return Tokenizer(rules)
 
     def _merged_bytes(self, tokenizers: Any) -> Any:
@@ -134,10 +138,12 @@ class GGUFVocabulary:
         except Exception as error:                         # it raises Exception itself
             raise unreadable_tokenizer(self.origin, str(error)) from None
 
-    def _add_ends(self, tokenizers: Any, rules: Any, starts: bool) -> None:
+    def _add_ends(self, tokenizers: Any, rules: Any, starts: bool, ends: bool) -> None:
         """Have texts begin and end with the tokens that the file wants there."""
         first = self.token("bos") if self.flag("add_bos_token", starts) else None
-        last = self.token("eos") if self.flag("add_eos_token", False) else None
+        end = next((x for name in ("seperator", "eos") if (x := self.token(name)) is not None), None) if ends else (
+            self.token("eos"))
+        last = end if self.flag("add_eos_token", ends) else None
         special = [(name, x) for name, x in (("first", first), ("last", last)) if x is not None]
         if special:                                        # by names of their own: `$A` may be the text of a token
             form = [*(["first"] if first is not None else []), "$A", *(["last"] if last is not None else [])]
@@ -165,6 +171,9 @@ def fields_of_tokenizer(folder: Path) -> dict[str, Any]:
     rules = read_json(path)
     model: Mapping[str, Any] = Fields(rules, str(path)).mapping("model") or {}
     split = _split_of(rules.get("pre_tokenizer"))
+    if model.get("type") == "WordPiece":
+        settings = folder / "tokenizer_config.json"
+        return fields_of_word_pieces(rules, read_json(settings) if settings.exists() else {}, str(path))
     if model.get("type") != "BPE" or model.get("byte_fallback") or split is None:
         raise unreadable_tokenizer(str(path), "it is not one of merged bytes that a GGUF file could describe")
     numbers = {**model["vocab"], **{x["content"]: x["id"] for x in rules.get("added_tokens", [])}}

@@ -25,6 +25,7 @@ TYPES = (*PLAIN_TYPES, *ENCODINGS)
 ALIGNMENT = 32
 _TYPES = {name.lower(): number for number, name in TYPE_NAMES.items()}
 _TEXT, _ARRAY = 8, 9
+_NEVER_QUANTISED = ("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "position_embd.weight", "token_types.weight")
 _FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q4_k": 14, "q5_k": 16, "q6_k": 18, "bf16": 32}
 """`general.file_type` of llama.cpp (llama.h, llama_ftype), of which K-quants are the S variants."""
 
@@ -47,10 +48,10 @@ def numbers(found: Stored) -> Array:
 def type_for(name: str, found: Stored, wanted: str) -> str:
     """The type of a tensor in a file with weights of a type.
 
-    Vectors and the routers of experts are f32, as llama.cpp has them; a matrix whose rows are no whole blocks is q8_0,
-    or f16 where they are no blocks of that either.
+    Vectors, the routers of experts and tables of positions and kinds are f32, as llama.cpp has them; a matrix whose
+    rows are no whole blocks is q8_0, or f16 where they are no blocks of that either.
     """
-    if len(found.shape) < 2 or name.endswith(("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight")):
+    if len(found.shape) < 2 or name.endswith(_NEVER_QUANTISED):
         return "f32"
     if wanted in PLAIN_TYPES or fits(found.shape[-1], wanted):
         return wanted
