@@ -66,9 +66,9 @@ def multiples(low: int | None, high: int | None, divisor: int, languages: Langua
     if divisor == 1:
         return integers(low, high)
     given = [len(str(abs(b))) for b in (low, high) if b is not None]
-    reach = min(15, _MOST_REMAINDERS // divisor)
-    if reach >= max([*given, len(str(divisor)) + 1]):
-        far = 10 ** reach - 1
+    reach, needed = min(15, _MOST_REMAINDERS // divisor), max([*given, len(str(divisor)) + 1])
+    if reach >= needed:
+        far = 10 ** min(reach, max(6, needed + 1)) - 1
         return languages.of_all(integers(-far if low is None else low, far if high is None else high),
                                 _divisible(divisor))
     if low is None and high is not None:
@@ -76,7 +76,7 @@ def multiples(low: int | None, high: int | None, divisor: int, languages: Langua
     else:
         first = 0 if low is None else max(low, -_LARGEST)
         found = range(-(-first // divisor) * divisor, (_LARGEST if high is None else min(high, _LARGEST)) + 1, divisor)
-    languages.spend(_MOST_LISTED)
+    languages.spend(10 * _MOST_LISTED)
     return Choice(tuple(Text(str(n)) for n in found[:_MOST_LISTED]))
 
 

@@ -49,7 +49,7 @@ class Values:
 
     def holds(self, schema: Schema, value: Any, at: str, depth: int = 0) -> bool:
         """Whether a value is valid by a schema."""
-        self.languages.spend(1)
+        self.languages.spend(10)
         if depth > MOST_DEPTH:
             raise unsupported(f"{at[:60]}...: a schema of a constant is nested too deeply", "use a flatter one")
         if isinstance(schema, bool):

@@ -26,8 +26,8 @@ from mlc.models.constraints.network import unsupported
 
 MOST_STATES = 5_000
 """States of a product, and"""
-MOST_WORK = 500_000
-"""those of machines that all products of a schema go through."""
+MOST_WORK = 10_000_000
+"""looks at moves that all products of a schema may take: a second or two."""
 State = tuple[frozenset[int], ...]
 """The states that each machine may be in."""
 
@@ -37,11 +37,14 @@ class Languages:
 
     def __init__(self) -> None:
         self._left = MOST_WORK
+        self._made: dict[tuple[Expression, ...], Graph] = {}
 
     def of_all(self, *expressions: Expression) -> Graph:
         """The texts that all expressions describe."""
-        edges, states = self._product(expressions, ALL, all)
-        return Graph(edges, frozenset(i for i, accepts in enumerate(states) if all(accepts)))
+        if expressions not in self._made:
+            edges, states = self._product(expressions, ALL, all)
+            self._made[expressions] = Graph(edges, frozenset(i for i, accepts in enumerate(states) if all(accepts)))
+        return self._made[expressions]
 
     def by_match(self, patterns: Sequence[Expression], without: Expression, alphabet: Ranges
                  ) -> dict[frozenset[int], Graph]:
@@ -60,7 +63,7 @@ class Languages:
         at = machine.closure([0])
         for c in text:
             at = machine.after(at, ord(c))
-            self.spend(1 + len(at))
+            self.spend(10 + sum(len(machine.moves[q]) for q in at))
         return end in at
 
     def spend(self, amount: int) -> None:
@@ -80,9 +83,10 @@ class Languages:
         order: list[State] = [tuple(m.closure([0]) for m in machines)]
         numbers, edges = {order[0]: 0}, list[tuple[tuple[Expression, int], ...]]()
         for state in order:                                # which grows meanwhile
-            self.spend(1 + sum(map(len, state)))
             borders = {b for m, at in zip(machines, state) for q in at for low, high, _ in m.moves[q]
                        for b in (low, high + 1)} | {b for low, high in alphabet for b in (low, high + 1)}
+            moves = sum(len(m.moves[q]) for m, at in zip(machines, state) for q in at)
+            self.spend(10 + len(borders) * (10 + moves))
             found: dict[int, list[tuple[int, int]]] = {}
             for low, end in zip(ordered := sorted(borders), ordered[1:]):
                 after = tuple(m.after(at, low) for m, at in zip(machines, state))
@@ -112,7 +116,7 @@ class _Machine:
 
     def add(self, x: Expression, at: int) -> int:
         """Add states that read an expression from a state on; the state behind it."""
-        self.spend(1)
+        self.spend(10)
         match x:
             case Text(text):
                 for c in text:
@@ -148,7 +152,7 @@ class _Machine:
                     if t not in seen:
                         seen.add(t)
                         work.append(t)
-            self.spend(len(seen))
+            self.spend(10 * len(seen))
             known = self._closures[states[0]] = frozenset(q for q in seen if self.moves[q] or not self.epsilon[q])
         return known
 
@@ -170,7 +174,7 @@ class _Machine:
         return self._joined(ends)
 
     def _state(self) -> int:
-        self.spend(1)
+        self.spend(10)
         self.moves.append([])
         self.epsilon.append([])
         return len(self.moves) - 1

@@ -91,12 +91,12 @@ class GGUFVocabulary:
         if model not in ("gpt2", "llama", "bert"):
             raise unreadable_tokenizer(self.origin, f"the vocabulary {model!r} is none of gpt2, llama and bert")
         rules: Any = (self._merged_bytes(tokenizers) if model == "gpt2" else self._pieces(tokenizers)
-                      if model == "llama" else word_pieces(tokenizers, self.tokens, self.kinds, self.token("unknown"),
-                                                           self.origin))
+                      if model == "llama" else word_pieces(tokenizers, self.tokens, self.kinds, self._of_bert(
+                          "[UNK]", "unknown"), self.origin))
         special = (_CONTROL, _UNKNOWN)
         rules.add_tokens([tokenizers.AddedToken(text, normalized=False, special=kind in special)
                           for text, kind in zip(self.tokens, self.kinds) if kind in (*special, _OF_USER)])
-        self._add_ends(tokenizers, rules, starts=model != "gpt2", ends=model == "bert")
+        self._add_ends(tokenizers, rules, starts=model != "gpt2", bert=model == "bert")
         return Tokenizer(rules)
 
     def _merged_bytes(self, tokenizers: Any) -> Any:
@@ -138,16 +138,21 @@ class GGUFVocabulary:
         except Exception as error:                         # it raises Exception itself
             raise unreadable_tokenizer(self.origin, str(error)) from None
 
-    def _add_ends(self, tokenizers: Any, rules: Any, starts: bool, ends: bool) -> None:
+    def _add_ends(self, tokenizers: Any, rules: Any, starts: bool, bert: bool) -> None:
         """Have texts begin and end with the tokens that the file wants there."""
-        first = self.token("bos") if self.flag("add_bos_token", starts) else None
-        end = next((x for name in ("seperator", "eos") if (x := self.token(name)) is not None), None) if ends else (
-            self.token("eos"))
-        last = end if self.flag("add_eos_token", ends) else None
+        begin, end = ((self._of_bert("[CLS]", "bos", "cls"), self._of_bert("[SEP]", "seperator", "eos")) if bert else
+                      (self.token("bos"), self.token("eos")))
+        first = begin if self.flag("add_bos_token", starts) else None
+        last = end if self.flag("add_eos_token", bert) else None
         special = [(name, x) for name, x in (("first", first), ("last", last)) if x is not None]
         if special:                                        # by names of their own: `$A` may be the text of a token
             form = [*(["first"] if first is not None else []), "$A", *(["last"] if last is not None else [])]
             rules.post_processor = tokenizers.processors.TemplateProcessing(single=form, special_tokens=special)
+
+    def _of_bert(self, text: str, *fields: str) -> int | None:
+        """A special token, which old files do not number in all of the fields."""
+        found = [x for name in fields if (x := self.token(name)) is not None]
+        return found[0] if found else self.tokens.index(text) if text in self.tokens else None
 
     def template(self) -> ChatTemplate | None:
         """The template of conversations; None if the file has none."""
