@@ -196,6 +196,8 @@ def test_texts_of_schemas(schema: dict[str, Any], good: list[str], bad: list[str
     (lambda: Constraint.json_schema({"$ref": "#"}).automaton(Vocabulary([b"a"])), "no text satisfies"),
     (lambda: Constraint.regex(r"(a)\1"), "\\\\1 is not supported"),
     (lambda: Constraint.regex("(?=a)b"), "is not supported"), (lambda: Constraint.regex("a("), "too early|not closed"),
+    (lambda: Constraint.regex("(a|b" * 51 + ")+" * 51), "groups are nested too deeply"),
+    (lambda: Constraint.regex("(a|b" * 50 + ")+" * 50).automaton(Vocabulary([b"a"])), "has more than"),
     (lambda: Constraint.regex("[b-a]"), "range of characters"), (lambda: Constraint.regex("a{1,10001}"), "10000 times"),
     (lambda: Constraint.grammar("start: b"), "lark does not take"),
     (lambda: Constraint.grammar("%import .other.X\nstart: X"), "imports another file"),

@@ -43,6 +43,8 @@ ANY_CHARACTER = Chars(ALL)
 ANY_TEXT = Repeat(ANY_CHARACTER)
 """Any text at all."""
 MOST_REPETITIONS = 10_000
+MOST_GROUPS = 50
+"""Within each other: what walks an expression, or shows it, recurs some times for each."""
 
 
 def regular(pattern: str, *, search: bool = False, flags: str = "", wide: bool = False) -> Expression:
@@ -149,7 +151,7 @@ class _Parser:
 
     def _group(self) -> Expression:
         self.depth += 1
-        if self.depth > 200:
+        if self.depth > MOST_GROUPS:
             raise self._error("groups are nested too deeply")
         if self._take("?"):
             if self._take("P"):
