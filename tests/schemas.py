@@ -18,10 +18,10 @@ def random_schema(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _any(rng: np.random.Generator, depth: int) -> dict[str, Any]:
-    kinds = [_integer, _number, _string, _pattern, _choice, _multiple, _merged_leaf]
+    kinds = [_integer, _number, _string, _pattern, _choice, _multiple, _merged_leaf, _different]
     if depth < 3:
         kinds += [_object, _object, _array, _array, _any_of, _one_of, _tree, _keyed, _merged_objects, _merged_arrays,
-                  _beside]
+                  _beside, _containing, _conditional]
     return kinds[int(rng.integers(len(kinds)))](rng, depth)
 
 
@@ -147,6 +147,31 @@ def _beside(rng: np.random.Generator, depth: int) -> dict[str, Any]:
             "required": ["kind"], "oneOf": [
                 {"properties": {"kind": {"const": "a"}, "x": _any(rng, depth + 1)}, "required": ["kind", "x"]},
                 {"properties": {"kind": {"const": "b"}, "n": {"minimum": 10}}, "required": ["kind", "n"]}]}
+
+
+def _different(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    least = int(rng.integers(3))
+    return {"type": "array", "items": {"enum": ["a", 1, 1.0, None, [2]]}, "uniqueItems": True, "minItems": least,
+            **({"maxItems": least + int(rng.integers(3))} if rng.integers(2) else {})}
+
+
+def _containing(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    least = int(rng.integers(3))
+    counts = {"minContains": int(rng.integers(3))} if rng.integers(2) else {}
+    return {"type": "array", "items": {"type": ["integer", "string", "object"]}, "minItems": least, **counts,
+            "contains": [{"minimum": 7, "type": "integer"}, {"type": "string", "maxLength": 3}][int(rng.integers(2))],
+            **({"maxItems": least + 2} if rng.integers(2) else {})}
+
+
+def _conditional(rng: np.random.Generator, depth: int) -> dict[str, Any]:
+    """A property decides on others."""
+    tests: list[dict[str, Any]] = [{"properties": {"k": {"const": 1}}}, {"properties": {"k": {"enum": [1, 2]}},
+                                   "required": ["k"]}, {"required": ["m"]}, {"properties": {"m": {"type": "null"}}}]
+    parts = [{"required": ["x"]}, {"properties": {"m": False}}, {"properties": {"x": {"minLength": 2, "minimum": 4}}}]
+    found = {name: parts[int(i)] for name, i in zip(("then", "else"), rng.permutation(3)) if rng.integers(3)}
+    return {"type": "object", "properties": {"k": {"enum": [1, 2, 3]}, "m": {"type": ["null", "integer"]},
+                                             "x": _any(rng, depth + 1)},
+            "if": tests[int(rng.integers(4))], **found}
 
 
 def _tree(rng: np.random.Generator, depth: int) -> dict[str, Any]:

@@ -96,9 +96,9 @@ def test_other_errors(client: TestClient) -> None:
     assert many.status_code == 400 and many.json()["error"]["param"] == "n"    # more than ever wait
     assert client.get(CHAT).status_code == 405 and client.get("/v1/x").status_code == 404
     assert client.post("/v2/models/assistant/infer", json={}).status_code == 400
-    wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array", "contains": {}}}}
+    wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array", "maxContains": 1}}}
     answer = client.post(CHAT, json={**QUESTION, "response_format": wrong})
-    assert answer.status_code == 400 and "contains is not supported" in answer.json()["error"]["message"]
+    assert answer.status_code == 400 and "maxContains is not supported" in answer.json()["error"]["message"]
 
 
 def test_a_full_queue(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

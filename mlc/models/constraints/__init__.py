@@ -71,8 +71,9 @@ class Constraint:
 
         Properties come in the order of the schema, and others than those only where `additionalProperties` or
         `patternProperties` says so. Types, properties, `required`, items and their counts, lengths, patterns and
-        formats of strings, bounds of numbers, `multipleOf` of integers, `enum`, `const`, `anyOf`, `allOf`, `$ref` and
-        `oneOf` of schemas that exclude each other are enforced, also beside each other.
+        formats of strings, bounds of numbers, `multipleOf` of integers, `contains`, `enum`, `const`, `anyOf`, `allOf`,
+        `$ref` and `oneOf` of schemas that exclude each other are enforced, also beside each other; `not` and `if`
+        where they are about types, constants or one property, and `uniqueItems` of few constants.
 
         Args:
             schema: A schema of draft 2020-12: a dict, or True for any value.

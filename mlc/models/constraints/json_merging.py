@@ -107,6 +107,38 @@ def both(*schemas: Schema) -> Schema:
     return True if not different else different[0] if len(different) == 1 else {"allOf": different}
 
 
+def negated(schema: Schema) -> Schema | None:
+    """A schema of values that another one does not allow; None where mlc has no words for that.
+
+    Of types, of one property and of constants, which `not` excludes where they are among other constants.
+    """
+    if isinstance(schema, bool):
+        return not schema
+    if not isinstance(schema, Mapping):
+        return None
+    keywords = {k: v for k, v in schema.items() if k not in ANNOTATIONS}
+    if not keywords:
+        return False
+    own, required = keywords.get("properties", {}), keywords.get("required", [])
+    if keywords.keys() == {"not"}:
+        return keywords["not"]
+    if keywords.keys() == {"type"}:
+        kinds = {*types_of(keywords, "not"), *(["number"] if "integer" in types_of(keywords, "not") else [])}
+        return {"type": [t for t in TYPES if not _has([*kinds], t)]}
+    if len(keywords) == 1 and keywords.keys() <= {"const", "enum"}:
+        return {"not": schema}
+    about = [*own, *required] if isinstance(own, Mapping) and isinstance(required, list) else []
+    if not about or not isinstance(about[0], str) or any(name != about[0] for name in about) or (
+            not keywords.keys() <= {"type", "properties", "required"} or keywords.get("type", "object") != "object"):
+        return None
+    name, other = about[0], negated(own.get(about[0], True))
+    if other is None:
+        return None
+    present = {"type": "object", "required": [name], "properties": {name: other}}
+    absent = {"type": "object", "properties": {name: False}}
+    return {"anyOf": [present, absent]} if required else present
+
+
 def merged(parts: Sequence[Keywords], at: str, matches: Callable[[str, str], bool]) -> Keywords | None:
     """Schemas without `$ref` and combinations as one; None if no value satisfies all. Patterns become tuples.
 
@@ -142,6 +174,8 @@ def _joined(a: Keywords, b: Keywords, at: str, matches: Callable[[str, str], boo
             out[k] = list(dict.fromkeys([*names(a, at), *names(b, at)]))
         elif k == "multipleOf":
             out[k] = common_multiple(multiple_of(x, at), multiple_of(y, at))
+        elif k == "uniqueItems":
+            out[k] = x is not False or y is not False
         elif k in ("pattern", "format"):
             out[k] = tuple({text_of(p).text: p for p in (*several(x), *several(y))}.values())
         elif text_of(x) != text_of(y):

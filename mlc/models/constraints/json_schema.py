@@ -25,6 +25,7 @@ from mlc.models.constraints.expressions import (
     optional,
     sequence,
 )
+from mlc.models.constraints.json_arrays import MOST_COUNTED, MOST_DIFFERENT, containing, different
 from mlc.models.constraints.json_merging import (
     ANNOTATIONS,
     Keywords,
@@ -35,6 +36,7 @@ from mlc.models.constraints.json_merging import (
     merged,
     multiple_of,
     names,
+    negated,
     parts_of,
     schemas_of,
     several,
@@ -62,15 +64,14 @@ SPACE = Rule("space")
 NOTHING = Choice(())
 KEYWORDS = {"object": {"properties", "patternProperties", "required", "additionalProperties", "minProperties",
                        "maxProperties"},
-            "array": {"items", "prefixItems", "minItems", "maxItems"},
+            "array": {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains"},
             "string": {"minLength", "maxLength", "pattern", "format"},
             "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}}
 BOUNDS = KEYWORDS["number"] - {"multipleOf"}
 REASONS = {
-    "not": "what a schema excludes cannot be told while it is written, but of constants: give enum or const beside it",
-    "if": "which branch holds is known behind the value only: use anyOf of schemas with constants in a property",
-    "uniqueItems": "a machine of states does not remember all items: use prefixItems, or enum of whole arrays",
-    "contains": "which item it is may be open until the last one: use prefixItems",
+    "not": "what a schema excludes is told of a type, of constants beside enum, and of one property",
+    "if": "whether it holds is told of a type, of constants, and of one property: use anyOf",
+    "maxContains": "use prefixItems",
     "propertyNames": "use patternProperties with additionalProperties false",
     "unevaluatedProperties": "use additionalProperties", "unevaluatedItems": "use items"}
 """Why a keyword is refused, and what can be said in its place."""
@@ -189,14 +190,23 @@ class _Reader:
         for part in parts:
             if "const" in part or "enum" in part:
                 given = [part["const"]] if "const" in part else listed(part, "enum", at)
-                return Choice(tuple(text_of(v) for v in given if all(self.values.holds(p, v, at) for p in parts)))
+                return self._constants(given, parts, at)
+        if any("not" in p for p in parts) and any(types_of(p, at) and {"boolean", "null"}.issuperset(types_of(p, at))
+                                                  for p in parts):
+            return self._constants([True, False, None], parts, at)
+        for i, part in enumerate(parts):
+            if (found := _without_conditions(part)) is not None:
+                return self.at(both(*parts[:i], found, *parts[i + 1:]), f"{at}~unconditional")
         for keyword in ("anyOf", "oneOf"):
             for i, part in enumerate(parts):
                 if keyword in part:
                     rest = {k: v for k, v in part.items() if k != keyword}
                     return self._one(part, keyword, [*parts[:i], *([rest] if rest else []), *parts[i + 1:]], at)
-        found = merged(parts, at, self.values.matches)
-        return NOTHING if found is None else self._typed(found, at)
+        one = merged(parts, at, self.values.matches)
+        return NOTHING if one is None else self._typed(one, at)
+
+    def _constants(self, values: Iterable[Any], parts: Sequence[Keywords], at: str) -> Expression:
+        return Choice(tuple(text_of(v) for v in values if all(self.values.holds(p, v, at) for p in parts)))
 
     def _one(self, part: Keywords, keyword: str, others: Sequence[Keywords], at: str) -> Expression:
         """One of the schemas of `anyOf` or `oneOf`, with all others that hold."""
@@ -206,12 +216,11 @@ class _Reader:
             if any(a is None or b is None or not _apart(a, b) for i, a in enumerate(marks) for b in marks[:i]):
                 raise unsupported(f"{at}: schemas of oneOf may hold at once", "give them different types, or a "
                                   "required property with different constants, or use anyOf")
-        return Choice(tuple(self.at(both(*others, p) if others else p, f"{at}/{keyword}/{i}")
-                            for i, p in enumerate(options)))
+        return Choice(tuple(self.at(both(*others, p), f"{at}~{keyword} {i}") if others else
+                            self.at(p, f"{at}/{keyword}/{i}") for i, p in enumerate(options)))
 
     def _typed(self, schema: Keywords, at: str) -> Expression:
         known = {k: kind for kind, keywords in KEYWORDS.items() for k in keywords}
-        schema = {k: v for k, v in schema.items() if not (k == "uniqueItems" and v is False)}
         for keyword in schema:
             if keyword != "type" and keyword not in known:
                 raise unsupported(f"{at}: the keyword {keyword} is not supported",
@@ -252,7 +261,8 @@ class _Reader:
             begin = begin if least else optional(begin)
             rest = Repeat(sequence(SPACE, ",", SPACE, pair))
         for i, (name, part) in reversed(list(enumerate(own.items()))):
-            pair = sequence(text_of(name), SPACE, ":", SPACE, self.at(part, f"{at}/properties/{_token(name)}"))
+            place = f"{at}{'~with' if name in properties and part is not properties[name] else '/'}properties/"
+            pair = sequence(text_of(name), SPACE, ":", SPACE, self.at(part, place + _token(name)))
             after, skip = Rule(f"{at}~after {i}"), Rule(f"{at}~from {i + 1}")
             self.rules[after.name], self.rules[skip.name] = rest, begin
             first, more = sequence(pair, after, SPACE), sequence(SPACE, ",", SPACE, pair, after)
@@ -293,6 +303,8 @@ class _Reader:
         least, most = _count(schema, "minItems", at) or 0, _count(schema, "maxItems", at)
         if most is not None and most < least:
             return NOTHING                                 # no value satisfies it
+        if schema.get("uniqueItems", False) is not False or "contains" in schema:
+            return sequence("[", SPACE, self._special_items(schema, least, most, at), SPACE, "]")
         heads = [self.at(p, f"{at}/prefixItems/{i}") for i, p in enumerate(prefix)][:most]
         left = None if most is None else most - len(heads)
         out: Expression = EMPTY
@@ -306,6 +318,24 @@ class _Reader:
             out = sequence(head, out) if i == 0 else sequence(SPACE, ",", SPACE, head, out)
             out = optional(out) if i >= least else out
         return sequence("[", SPACE, out, SPACE, "]")
+
+    def _special_items(self, schema: Keywords, least: int, most: int | None, at: str) -> Expression:
+        """The items of an array with `uniqueItems` or `contains`."""
+        items, needed = schema.get("items", True), _count(schema, "minContains", at)
+        needed, unique = 1 if needed is None else needed, schema.get("uniqueItems", False) is not False
+        if schema.get("prefixItems") or (unique and "contains" in schema):
+            raise unsupported(f"{at}: uniqueItems or contains stands beside other words on single items",
+                              "leave one of them out")
+        if not unique:
+            if max(least, most or 0) * (needed + 1) > MOST_COUNTED:
+                raise unsupported(f"{at}: contains stands beside large numbers of items", "use smaller ones")
+            wanted = self.at(both(items, schema["contains"]), f"{at}~contained")
+            return containing(self.at(items, f"{at}/items"), wanted, needed, least, most)
+        values = self.values.all_of(items, at)
+        if values is None or len(values) > MOST_DIFFERENT:
+            raise unsupported(f"{at}: the keyword uniqueItems is not supported but for items of at most "
+                              f"{MOST_DIFFERENT} constants", "a machine of states does not remember all others")
+        return different([text_of(v) for v in values], least, most)
 
     def _string(self, schema: Keywords, at: str) -> Expression:
         least, most = _count(schema, "minLength", at) or 0, _count(schema, "maxLength", at)
@@ -340,6 +370,19 @@ class _Reader:
         if "multipleOf" in schema:                         # multiples of an integer are integers
             return self._integer(schema, at)
         return numbers(_bounds(schema, at))
+
+
+def _without_conditions(part: Keywords) -> Schema | None:
+    """A schema of the same values, or of some of them, without `if` or `not`; None where it has none or needs it."""
+    keyword = next((k for k in ("if", "not") if k in part), None)
+    opposite = negated(part[keyword]) if keyword else None
+    rest = {k: v for k, v in part.items() if k not in ("then", "else", keyword)} if keyword == "if" else {
+        k: v for k, v in part.items() if k != keyword}
+    if opposite is None or text_of(opposite).text == text_of({"not": part.get("not")}).text:
+        return None
+    if keyword == "not":
+        return both(rest, opposite)
+    return both(rest, {"anyOf": [both(part["if"], part.get("then", True)), both(opposite, part.get("else", True))]})
 
 
 def _boolean(schema: Keywords, at: str) -> Expression:

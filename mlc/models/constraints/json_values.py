@@ -17,6 +17,7 @@ from mlc.models.constraints.json_merging import (
     listed,
     multiple_of,
     names,
+    parts_of,
     schemas_of,
     types_of,
 )
@@ -60,6 +61,20 @@ class Values:
             return self.holds(part, of, at, depth + 1)
 
         return all(self._of(k, keywords, value, at, inner) for k in keywords)
+
+    def all_of(self, schema: Schema, at: str) -> list[Any] | None:
+        """All values that a schema allows, each once; None if they are not given as constants."""
+        parts = parts_of(schema, at, self.resolve)
+        if parts is None:
+            return []
+        for part in parts:
+            simple = part.get("type") in ("boolean", "null")
+            if simple or "const" in part or "enum" in part:
+                given = ([True, False, None] if simple else [part["const"]] if "const" in part else
+                         listed(part, "enum", at))
+                valid = [v for v in given if all(self.holds(p, v, at) for p in parts)]
+                return list({compared(v): v for v in reversed(valid)}.values())
+        return None
 
     def matches(self, pattern: str, text: str, *, wide: bool = False) -> bool:
         """Whether a text matches a pattern in every language, or (wide) may do so in some."""
