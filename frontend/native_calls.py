@@ -29,7 +29,7 @@ def offer(call: Call, kernel: EagerKernel, record: Callable[[], Callable[..., An
             return
         computes = not call.op.view and kernel.computes_all and kernel.entry is not None
         pattern = pattern_of(call, kernel) if computes else None
-        kernel.is_new = computes and pattern is None       # for a call of arrays, after one of another library's tensors
+        kernel.is_new = computes and pattern is None       # for a call of arrays after one of torch's tensors
         if pattern is not None and kernel.entry is not None:
             call.op.add(kernel.entry, pattern, record() if kernel.is_plain else _finishing(kernel, record()))
 
