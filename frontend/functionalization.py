@@ -178,16 +178,15 @@ def disown(inner: Trace) -> None:
 
 def result_of_call(leaf: Tracer, result: Tracer, inner: Trace) -> Tracer:
     """The result of a call that is `leaf` in the called function: a tensor of the caller where it is that, or a view
-    of one."""
+    of one. It is `leaf` itself, which the program may hold elsewhere too."""
     if leaf.owner is not inner:
         return leaf
     base = base_of(leaf)
-    if base.owner is not inner and leaf._view is not None:
-        result._view = leaf._view
-        if base._storage is None:
-            Storage(None, True).add(base)
-        base._storage.add(result)
-    return result
+    leaf.stand_for(result)
+    if leaf._view is not None and base.owner is inner:     # which has ended with the function
+        leaf._view = leaf._storage = None
+    leaf.maybe = ()
+    return leaf
 
 
 def may_be_written(x: Tracer) -> bool:

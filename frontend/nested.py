@@ -51,14 +51,29 @@ def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) 
     return [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
 
 
+def kept(inner: Trace, results: Any) -> list[Tracer]:
+    """The tensors of a function that are no results of it, but that the program holds on to elsewhere.
+
+    It does so in an attribute of a module, by a hook, or in an object that is no tree, such as a distribution. They are
+    found by being alive when the function ends. What a result is a view of, or may be, is alive for its sake.
+    """
+    leaves = [x for x in tree.leaves(results) if isinstance(x, Tracer)]
+    known = {id(base) for x in leaves for base in (x, *x.maybe)}
+    viewed = {id(functionalization.base_of(x)) for x in leaves if x._view is not None}
+    alive = [x for reference in inner.tracers if (x := reference()) is not None]
+    return [x for x in alive if x.owner is inner and x.home is inner.block and x.changed is None
+            and id(x) not in known and id(functionalization.base_of(x)) not in viewed]
+
+
 def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Record f(*args, **keywords) as a call of a function."""
     check_call(f, name, args, keywords)
     buffers = Buffers(getattr(f, "__self__", None), args, keywords)
 
     def body() -> Any:
-        out = captured(f)(*args, **keywords)
-        return out, buffers.take(), [x for x, _, _ in current().adopted]
+        out = captured(f)(*args, **keywords), buffers.take()
+        adopted = [x for x, _, _ in current().adopted]
+        return *out, kept(current(), (out, adopted)), adopted
 
     inner, function, traced, structure, others = record(name, body, None, True, True)
     with located(user_loc()):
@@ -67,6 +82,6 @@ def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         functionalization.return_adopted(inner, [x.value for x in changed])
     pending = iter([functionalization.result_of_call(leaf, x, inner) for leaf, x in zip(traced, results)])
     leaves = [x if x is not None else next(pending) for x in others]
-    out, assigned, _ = structure.unflatten(leaves)
+    out, assigned, *_ = structure.unflatten(leaves)
     buffers.assign(assigned)
     return out

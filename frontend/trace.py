@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -132,6 +133,7 @@ class Trace:
         self.made: list[Tensor] = []                       # of the outermost: tensors of plain data that were made here
         self.spoiled: list[Tensor] = []                    # of the outermost: those of them that were changed since
         self.is_call = False                               # of a function that is called where it is recorded, once
+        self.tracers: list[weakref.ref[Tracer]] = []       # of such a function: all of them
         self.adopted: list[tuple[Tracer, Trace, Block]] = []           # tensors of callers that it changes in place
         self.before_adoption: list[tuple[Tracer, Value, Trace, Block]] = []
         self.data_dependent = DataDependentSizes(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlc.frontend.compiler import compiler
@@ -44,6 +45,14 @@ class Tracer(Tensor):
         self.weak = weak
         self.is_argument, self.maybe = False, ()
         self.home = trace.innermost if isinstance(value.owner, Op) else value.owner
+        if trace.is_call:
+            trace.tracers.append(weakref.ref(self))
+
+    def stand_for(self, x: Tracer) -> None:
+        """Be the tensor x of a caller, once the function is recorded that this is a tensor of."""
+        self.value, self.owner, self.home = x.value, x.owner, x.home
+        if x.owner.is_call:
+            x.owner.tracers.append(weakref.ref(self))
 
     register_hook, grad_fn = Unsupported(), Unsupported()  # backward.py has the others
     register_post_accumulate_grad_hook = Unsupported()

@@ -296,3 +296,75 @@ def test_captured_tensors_that_are_copied_for_a_call_are_read_in_each() -> None:
     w[0, 0] = 2.0
     elements[:] = 1
     assert f(x).sum().item() == 14
+
+
+class Recorder(nn.Module):
+    """Layers whose forward keeps a tensor besides its result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.held: dict[str, Any] = {}
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.inner(x)
+        return h, mlc.distributions.Normal(h.T, h.T.exp())
+
+
+def test_layers_return_tensors_in_objects_that_are_no_trees() -> None:
+    model = Recorder()
+
+    @mlc.compile
+    def f(x: Tensor) -> Any:
+        h, normal = model(x)
+        return h.sum() + normal.mean.sum() + normal.stddev.log().sum()
+
+    x = mlc.tensor([[1.0, 2.0]])
+    assert mlc.allclose(f(x), 3 * model.inner(x).sum())
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_layer_keeps_its_result_which_is_changed_later(detached: bool) -> None:
+    class Keeping(nn.Module):
+        def forward(self, x: Tensor, kept: list[Any]) -> Any:
+            y = x * 2
+            kept.append(y.detach() if detached else y)
+            return y
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.keeping = Keeping()
+
+        def forward(self, x: Tensor, kept: list[Any]) -> Any:
+            return self.keeping(x, kept).relu_() + 1
+
+    outer = Outer()
+
+    def f(x: Tensor) -> Any:
+        kept: list[Any] = []
+        return outer(x, kept), kept[0]
+
+    x = mlc.tensor([[1.0, -2.0]])
+    for found, expected in zip(mlc.compile(f)(x), f(x)):
+        assert mlc.allclose(found, expected)
+
+
+def test_an_inner_layer_keeps_a_tensor_and_the_loss_uses_it() -> None:
+    class Gate(nn.Module):
+        def forward(self, x: Tensor, held: dict[str, Any]) -> Tensor:
+            held["penalty"] = (x * x).mean()
+            held["part"] = x.transpose(0, 1)[0]
+            return x.transpose(0, 1).reshape(-1) * 2
+
+    gate, linear = Gate(), nn.Linear(2, 2)
+
+    def loss(x: Tensor) -> Any:
+        held: dict[str, Any] = {}
+        out = nn.Sequential(linear)(x)
+        return gate(out, held).sum() + held["penalty"] * held["part"].sum()
+
+    x = mlc.tensor([[1.0, -2.0], [0.5, 3.0]])
+    assert mlc.allclose(mlc.compile(loss)(x), loss(x))
+    found = mlc.compile(mlc.grad(lambda x: loss(x)))(x)
+    assert mlc.allclose(found, mlc.grad(loss)(x))
