@@ -212,9 +212,9 @@ class Call:
         key: list[Any] = [op]
         for i, x in enumerate(args):
             name = op.parameter(i)
-            key.append(self.operand(x, name in op.literal) if name in op.operands else frozen(x))
+            key.append(self.operand(x, op.is_literal(name, x)) if name in op.operands else frozen(x))
         for name, x in keywords.items():
-            key.append((name, self.operand(x, name in op.literal) if name in op.operands else frozen(x)))
+            key.append((name, self.operand(x, op.is_literal(name, x)) if name in op.operands else frozen(x)))
         if self.device != CPU:
             self.device = common_device(self.arrays, self.given, op.name)
             key.append(self.device)
@@ -401,7 +401,7 @@ def with_operands(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
         return x
     if isinstance(x, list | tuple):
         return [with_operands(t, op, parameter, pending) for t in x]
-    if type(x) in (int, float, complex) and parameter in op.literal:
+    if type(x) in (int, float, complex) and op.is_literal(parameter, x):
         return x
     return next(pending)
 

@@ -52,7 +52,7 @@ def pattern_of(call: Call, kernel: EagerKernel) -> CallPattern | None:
     op = call.op
 
     def argument(x: Any, name: str) -> Argument:
-        return _operand(x, name in op.literal, call, kernel, numbers) if name in op.operands else Constant(own(x))
+        return _operand(x, op.is_literal(name, x), call, kernel, numbers) if name in op.operands else Constant(own(x))
 
     try:
         arguments = [argument(x, op.parameter(i)) for i, x in enumerate(call.args)]

@@ -29,11 +29,12 @@ R = TypeVar("R")
 
 def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = MappingProxyType({}),
               name: str = "", view: bool | Callable[..., Any] = False, static: Iterable[str] = (),
-              autocast: str | Callable[..., str] = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+              autocast: str | Callable[..., str] = "",
+              integers: Iterable[str] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function on tracers public, under its own name in `OPERATIONS`; the arguments are those of `Operation`."""
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        op = Operation(body, literal, stored, name or body.__name__, view, static, autocast)
+        op = Operation(body, literal, stored, name or body.__name__, view, static, autocast, integers)
         run_eagerly = run_view if view else run
 
         def general(*args: P.args, **keywords: P.kwargs) -> R:

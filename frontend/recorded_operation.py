@@ -39,6 +39,7 @@ class Operation(Dispatcher):
     """A public function: its body, and which of its parameters are arrays.
 
     literal   operands whose Python numbers are compile-time constants: `x ** 2` is not `x ** y`
+    integers  operands of which only Python integers are: a factor of 1 is none
     stored    operands whose Python integers have to fit in the element type of another operand, since they are stored
               as they are and would otherwise wrap around
     view      whether results are views of the first operand, or a function on numpy arrays that makes such a view where
@@ -56,15 +57,20 @@ class Operation(Dispatcher):
 
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
                  name: str, view: bool | Callable[..., Any] = False, static: Iterable[str] = (),
-                 autocast: str | Callable[..., str] = "") -> None:
+                 autocast: str | Callable[..., str] = "", integers: Iterable[str] = ()) -> None:
         self.view = view
         self.autocast = autocast
         self.body = body
         self.name = name
         self.literal = frozenset(literal)
+        self.integers = frozenset(integers)
         self.stored = stored
         self.static = frozenset(static)
         self.known_views: dict[Any, Any] = {}
+
+    def is_literal(self, name: str, x: Any) -> bool:
+        """Whether a Python number that is an operand is a compile-time constant."""
+        return name in self.literal or (type(x) is int and name in self.integers)
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:

@@ -68,6 +68,12 @@ def test_backward_shares_kernels_as_well(built: list[tuple[str, Any]]) -> None:
     assert [name for name, _ in built if name.endswith("_backward")] == ["linear_backward"]
 
 
+def test_a_float_that_scales_a_sum_is_no_part_of_the_kernel(built: list[tuple[str, Any]]) -> None:
+    x = mlc.ones(3)
+    assert [mlc.add(x, x, alpha=a).tolist() for a in (0.5, 2.0)] == [[1.5] * 3, [3.0] * 3] and len(built) == 1
+    assert mlc.sub(mlc.arange(3), mlc.arange(3), alpha=2).dtype == mlc.int64
+
+
 def test_only_sizes_that_an_operation_names_are_numbers(built: list[tuple[str, Any]]) -> None:
     for batch in (2, 5, 4):
         F.layer_norm(mlc.ones(batch, 3, 4), (4,), mlc.ones(4))

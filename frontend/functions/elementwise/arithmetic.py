@@ -186,7 +186,7 @@ def _weighted(input: Operand, other: Operand, alpha: Operand) -> list[Tracer]:
     return together(a, mul(b, alpha))
 
 
-@operation(literal=("alpha",))
+@operation(integers=("alpha",))
 def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """input + alpha * other, elementwise; for bools the logical or.
 
@@ -208,7 +208,7 @@ def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     return logical_or(a, b) if a.type.dtype.is_bool else binary(T.Add, a, b)
 
 
-@operation(literal=("alpha",))
+@operation(integers=("alpha",))
 def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """input - alpha * other, elementwise.
 
