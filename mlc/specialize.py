@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mlc import fast_path, recompilation
 from mlc.call import Call
-from mlc.dispatch_cache import DispatchCache, ForSizes, RunAsPython, Specialization, State
+from mlc.dispatch_cache import PYTHON, DispatchCache, ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.script.reach import Reached
@@ -49,6 +49,8 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
                 recorded = record(call, state.reached[0])
                 code = _learn(function, cache, state, call, notes, build(call, recorded, cache.timed))
         except UserError as error:
+            if error.code == "MLC0996":                    # what the function reaches is complete after this call
+                return PYTHON
             if not function.fallback or error.code not in UNRECORDED:
                 raise
             function.reports.append(_report(call, notes, error))

@@ -17,7 +17,8 @@ from mlc.frontend.nested import call
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import state as recording
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.optim.parameter_groups import ParameterGroups
+from mlc.optim.own_step import hands_parameters_on, hooked
+from mlc.optim.parameter_groups import ParameterGroups, are_parameters, taking_parameters
 
 Schedule = Callable[[Any], Any]
 """The learning rate of a step: a function of the number of steps already made, which may be a tensor."""
@@ -40,6 +41,10 @@ class Optimizer(ParameterGroups):
     `step` compiles the update once for the settings of a group, but for the learning rate and those that the subclass
     names in `dynamic_settings`: they are arguments, so that they may change at every step. Their type within `rule` and
     `scalars` is then a tensor, for which `enabled` says whether a setting takes part.
+
+    PyTorch's way to write an optimizer works too: `super().__init__(params, defaults)` with a dict of settings, and a
+    `step` that changes the parameters of `param_groups` in place and keeps what it needs in `state`. A compiled
+    function that calls it runs as Python in its first call, in which that state is made.
 
     Args:
         lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
@@ -66,8 +71,14 @@ class Optimizer(ParameterGroups):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         coded_methods(cls, ("__init__",))
+        if "__init__" in vars(cls) and not hands_parameters_on(cls):
+            cls.__init__ = taking_parameters(cls.__init__)  # type: ignore[method-assign]
+        if "step" in vars(cls):
+            cls.step = hooked(cls.step)  # type: ignore[method-assign]
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        if hands_parameters_on(cls) or (args and are_parameters(args[0])):
+            return super().__new__(cls)
         if args and not (callable(args[0]) or isinstance(args[0], int | float | Tensor)):
             raise UserTypeError(f"{cls.__name__} takes parameters or a learning rate, found {type(args[0]).__name__}",
                                 code="MLC0383", loc=user_loc(), hint=f"{cls.__name__}(model.parameters(), lr=...)")
@@ -348,3 +359,4 @@ def _trained_names(params: Any) -> list[str]:
 
 
 coded_methods(Optimizer, ("__init__", "init", "update"))
+Optimizer.__init__ = taking_parameters(Optimizer.__init__)  # type: ignore[method-assign]

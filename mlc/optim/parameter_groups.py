@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state as recording
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.optim.own_step import StepHooks, hands_parameters_on, hooked, loaded
 from mlc.optim.recorded_step import advance, record_step
 from mlc.optim.repeated_step import RepeatedStep
 from mlc.optim.row_step import step_of_rows
@@ -38,34 +41,31 @@ FLAGS = {"foreach": None, "capturable": False, "differentiable": False, "fused":
 """PyTorch's choices of an implementation, and their defaults. An update is one compiled function under all of them."""
 
 
+_HELD = ("param_groups", "state", "_updates", "_repeated", "_flags", "_names", "_before_step", "_after_step")
+"""Attributes of an optimizer that holds parameters, which are no settings."""
+
+
 class OptimizerType(type):
     """Class of optimizers: with parameters as the first argument, the others are as without."""
 
     flags: tuple[str, ...]
 
     def __call__(cls, *args: Any, **settings: Any) -> Any:
-        if "params" in settings:
-            args = (settings.pop("params"), *args)
-        _check_parameters(cls.__name__, args)
-        flags = {name: settings.pop(name, default) for name, default in FLAGS.items() if name in cls.flags}
-        _check_flags(cls.__name__, flags)
-        if not args or not _are_parameters(args[0]):
-            return super().__call__(*args, **settings)
-        optimizer = super().__call__(*args[1:], **settings)
-        optimizer._flags = flags
-        optimizer.hold(args[0])
-        return optimizer
+        _check_parameters(cls.__name__, (settings["params"],) if "params" in settings else args)
+        return super().__call__(*args, **settings)
 
     @property
     def __signature__(cls) -> inspect.Signature:
         """That of `__init__`, which comes after `params`, and the flags."""
         every = [*inspect.signature(cls.__init__).parameters.values()]  # type: ignore[misc]
+        if hands_parameters_on(cls):
+            return inspect.Signature(every[1:])
         flags = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
                  for name, default in FLAGS.items() if name in cls.flags]
         return inspect.Signature([*every[1:], *flags])
 
 
-def _are_parameters(x: Any) -> bool:
+def are_parameters(x: Any) -> bool:
     """Whether an argument is parameters rather than a learning rate, which is a number, a tensor or a function."""
     return isinstance(x, Iterable) and not isinstance(x, str | Mapping | Tensor) and not callable(x)
 
@@ -90,12 +90,37 @@ def _check_flags(name: str, flags: Mapping[str, Any]) -> None:
                         hint="leave both out: an update is one compiled function")
 
 
+def taking_parameters(init: Callable[..., None]) -> Callable[..., None]:
+    """`__init__` of settings, as one that may be given parameters first, which the optimizer then holds. With a dict
+    of settings after them, these are all there are: its `step` is the subclass's."""
+
+    @functools.wraps(init)
+    def public(self: Any, *args: Any, **settings: Any) -> None:
+        if "params" in settings:
+            args = (settings.pop("params"), *args)
+        flags = {name: settings.pop(name, default) for name, default in FLAGS.items() if name in self.flags}
+        _check_flags(type(self).__name__, flags)
+        if not args or not are_parameters(args[0]):
+            init(self, *args, **settings)
+            return
+        defaults = args[1] if len(args) > 1 else settings.get("defaults")
+        if isinstance(defaults, Mapping):
+            self._flags, self.groups, self.defaults = {}, [], dict(defaults)
+        else:
+            before = {*vars(self)}
+            init(self, *args[1:], **settings)
+            self._flags, self._names = flags, tuple(name for name in vars(self) if name not in before)
+        self.hold(args[0])
+
+    return public
+
+
 def after_parameters(init: Callable[..., None]) -> Callable[..., None]:
     """The `__init__` of an optimizer, typed as what may be called with parameters first."""
     return init
 
 
-class ParameterGroups(metaclass=OptimizerType):
+class ParameterGroups(StepHooks, metaclass=OptimizerType):
     """Part of an optimizer that holds parameters and their state.
 
     param_groups  dicts of the parameters ("params") and the settings of each group, which may be changed
@@ -110,6 +135,10 @@ class ParameterGroups(metaclass=OptimizerType):
     """Whether a saved state says how many updates a parameter has had."""
     param_groups: list[dict[str, Any]]
     state: dict[Tensor, dict[str, Any]]
+    _own: dict[str, Any] | None = None
+    """The settings of an optimizer whose `step` is the subclass's, and whose state is what that makes it."""
+    _names: tuple[str, ...] | None = None
+    """Of one that holds parameters: the attributes that are settings. A subclass may set others afterwards."""
     _updates: dict[Any, Any]
     _repeated: dict[int, RepeatedStep | None]
 
@@ -127,7 +156,8 @@ class ParameterGroups(metaclass=OptimizerType):
         if self.groups:
             raise UserError("groups are chosen by names, which parameters that are held do not have", code="MLC0383",
                             loc=user_loc(), hint='pass dicts: [{"params": [w]}, {"params": [b], "lr": 0.01}]')
-        self.param_groups, self.state, self._updates, self._repeated = [], {}, {}, {}
+        self.param_groups, self._updates, self._repeated = [], {}, {}
+        self.state = {} if self._own is None else defaultdict(dict)
         given = list(params)
         if not given:
             raise UserError(f"{type(self).__name__} was given no parameters", code="MLC0378", loc=user_loc(),
@@ -210,7 +240,11 @@ class ParameterGroups(metaclass=OptimizerType):
     @property
     def defaults(self) -> dict[str, Any]:
         """The settings of a group that has none of its own."""
-        return {**self._settings(), **self._flags}
+        return self._own if self._own is not None else {**self._settings(), **self._flags}
+
+    @defaults.setter
+    def defaults(self, settings: dict[str, Any]) -> None:
+        self._own = settings
 
     def __repr__(self) -> str:
         if "param_groups" not in vars(self):
@@ -220,6 +254,11 @@ class ParameterGroups(metaclass=OptimizerType):
             lines.append(f"Parameter Group {i}")
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
+
+    @property
+    def has_own_step(self) -> bool:
+        """Whether its `step` is the subclass's, which keeps in `state` what it needs."""
+        return self._own is not None
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Reset the gradients of all parameters.
@@ -233,6 +272,7 @@ class ParameterGroups(metaclass=OptimizerType):
             elif (grad := p.grad) is not None:
                 (grad.detach_() if grad.requires_grad else grad).zero_()
 
+    @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move the parameters by their gradients, in place; those without a gradient stay.
 
@@ -250,6 +290,8 @@ class ParameterGroups(metaclass=OptimizerType):
             >>> w
             tensor([ 0.8, -1.6], dtype=mlc.float32, requires_grad=True)
         """
+        if self.has_own_step:
+            raise NotImplementedError(f"{type(self).__name__} has no step")
         loss = None
         if closure is not None:
             with GradMode(True):
@@ -303,7 +345,7 @@ class ParameterGroups(metaclass=OptimizerType):
             raise UserError(f"the state is of groups of {sizes} parameters, the optimizer's are of {own}",
                             code="MLC0377", loc=user_loc(), hint="make the optimizer with the parameters of the one "
                                                                  "that was saved, in the same groups")
-        state = {}
+        state: dict[Tensor, dict[str, Any]] = {} if self._own is None else defaultdict(dict)
         for theirs, ours in zip(groups, self.param_groups):
             rule = self._with({**ours, **theirs})
             for number, p in zip(theirs["params"], ours["params"]):
@@ -315,6 +357,8 @@ class ParameterGroups(metaclass=OptimizerType):
 
     def _saved(self, held: Mapping[str, Any], counts: bool) -> dict[str, Any]:
         """The state of a parameter as PyTorch writes it: the number of updates is a float32."""
+        if self._own is not None:
+            return dict(held)
         slots = {name: x for name, x in held.items() if name != "step"}
         if "step" in held and (self.counts_updates or counts):
             return {"step": create.tensor(float(held["step"]), dtype="float32"), **slots}
@@ -326,14 +370,18 @@ class ParameterGroups(metaclass=OptimizerType):
         return {id(p): i for i, p in enumerate(every)}
 
     def _settings(self: Any) -> dict[str, Any]:
-        held = {"groups", "param_groups", "state", "_updates", "_repeated", "_flags"}
-        return {name: x for name, x in vars(self).items() if name not in held}
+        if self._own is not None:
+            return dict(self._own)
+        return {name: x for name, x in vars(self).items() if name not in _HELD and name != "groups" and (
+            self._names is None or name in self._names)}
 
     def _with(self: Any, group: dict[str, Any]) -> Optimizer:
         """The optimizer under the settings of a group."""
+        if self._own is not None:
+            return self  # type: ignore[no-any-return]
         other = copy.copy(self)
-        for name in ("param_groups", "state", "_updates", "_repeated", "_flags"):
-            vars(other).pop(name)
+        for name in _HELD:
+            vars(other).pop(name, None)
         vars(other).update({name: group[name] for name in self._settings()})
         if isinstance(other.lr, int | float):
             other.check("lr", other.lr)
@@ -418,6 +466,8 @@ coded_methods(ParameterGroups)
 
 def _checked(rule: Optimizer, number: int, p: Tensor, held: Mapping[str, Any]) -> dict[str, Any]:
     """The loaded state of a parameter; UserError if it is none of this optimizer and of this shape."""
+    if rule.has_own_step:
+        return loaded(held, p)
     if rule.counts_updates and "step" not in held:
         raise UserError(f"the state of parameter {number} has no step", code="MLC0377", loc=user_loc())
     wanted = {name: x for name, x in zip(rule.slots, rule.fresh(p)) if name in rule.slots_of(p)}

@@ -271,6 +271,25 @@ example python:
     opt.step()
 fix: use SparseAdam, SGD or Adagrad without weight decay for layers with sparse=True, and others for the rest.
 
+MLC0996 The first step of an optimizer with a step of its own is recorded, which makes its state.
+A function that is compiled runs as Python in that call, and is compiled in the next one.
+example python:
+    import mlc
+    class Descent(mlc.optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {"lr": 0.1})
+        def step(self):
+            for p in self.param_groups[0]["params"]:
+                self.state[p]["before"] = p.detach().clone()
+                p.data.sub_(p.grad, alpha=0.1)
+    w = mlc.ones(2, requires_grad=True)
+    opt = Descent([w])
+    def step():
+        (w * w).sum().backward()
+        opt.step()
+    mlc.lower(step)
+fix: call the function, or the step, once before.
+
 MLC0440 A learning-rate scheduler was given no optimizer whose learning rates it can set.
 An optimizer made without parameters holds nothing; its learning rate is a function of mlc.optim.schedules.
 example python:
