@@ -338,6 +338,27 @@ def test_parameters_are_a_vector_and_back() -> None:
     both([(model, O.SGD(model.parameters())), (theirs, torch.optim.SGD(theirs.parameters()))], count=1)
 
 
+@pytest.mark.parametrize("name, settings", [
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("AdamW", {}), ("Adamax", {}), ("RAdam", {}), ("Adadelta", {}),
+    ("RMSprop", {"centered": True, "momentum": 0.5})])
+def test_complex_parameters_are_trained_as_their_parts(name: str, settings: dict[str, Any]) -> None:
+    start = (X[:, :2] + 1j * X[:, 1:]).astype(np.complex64)
+    found = []
+    for lib in (mlc, torch):
+        w: Any = lib.from_numpy(start.copy()).requires_grad_()
+        real: Any = lib.ones(2).requires_grad_()
+        opt = getattr(lib.optim, name)([w, real], lr=0.1, **settings)
+        for _ in range(4):
+            opt.zero_grad()
+            ((w * w).abs().sum() + w.real.sum() + real.sum() ** 2).backward()
+            opt.step()
+        found.append((w.detach().numpy(), real.detach().numpy(), {n: tuple(x.shape) for n, x in opt.state[w].items()
+                                                                   if n != "step"}))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4)
+    assert found[0][2] == found[1][2]
+
+
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("code, mistake", [
     ("MLC0780", lambda w: O.SGD([w], differentiable=True)),

@@ -81,6 +81,7 @@ class Adam(_Adaptive):
         tensor([ 0.9, -1.9], dtype=mlc.float32)
     """
 
+    takes_parts = True
     flags = ("foreach", "capturable", "differentiable", "fused")
 
     @after_parameters
@@ -175,6 +176,7 @@ class Adamax(_Adaptive):
         tensor([ 0.9, -1.9], dtype=mlc.float32)
     """
 
+    takes_parts = True
     slots = ("exp_avg", "exp_inf")
 
     @after_parameters
@@ -287,6 +289,8 @@ class RAdam(_Adaptive):
         >>> w
         tensor([ 0.9, -1.6], dtype=mlc.float32)
     """
+
+    takes_parts = True
 
     @after_parameters
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,

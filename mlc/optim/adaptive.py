@@ -45,6 +45,7 @@ class RMSprop(Optimizer):
         tensor([ 0.90000004, -1.9       ], dtype=mlc.float32)
     """
 
+    takes_parts = True
     flags = ("foreach", "capturable", "differentiable")
     dynamic_settings = ("momentum", "weight_decay")
 
@@ -170,6 +171,7 @@ class Adadelta(Optimizer):
         tensor([ 0.99683774, -1.9968377 ], dtype=mlc.float32)
     """
 
+    takes_parts = True
     flags = ("foreach", "capturable", "differentiable")
     slots = ("square_avg", "acc_delta")
     dynamic_settings = ("weight_decay",)

@@ -12,6 +12,7 @@ from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.elementwise.complex_numbers import view_as_complex, view_as_real
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import call
 from mlc.frontend.tensor import Operand, Tensor
@@ -203,7 +204,14 @@ class Optimizer(ParameterGroups):
         Returns:
             Result of `rule`.
         """
-        return self.rule(*args) if recording.trace is None else call(type(self).__name__, self.rule, *args)
+        rule = self._rule_of_parts if self.takes_parts and args[0].is_complex() else self.rule
+        return rule(*args) if recording.trace is None else call(type(self).__name__, rule, *args)
+
+    def _rule_of_parts(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...],
+                       *slots: Tensor) -> tuple[Tensor, ...]:
+        """`rule` of the real and imaginary parts."""
+        p, g, *slots_of = [view_as_real(x) for x in (p, g, *slots)]
+        return tuple(view_as_complex(x) for x in self.rule(p, g, lr, scalars, *slots_of))
 
     def init(self, params: Any) -> dict[str, Any]:
         """Make the state before the first update.

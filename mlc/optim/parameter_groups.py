@@ -129,6 +129,8 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
 
     flags: tuple[str, ...] = ()
     """Those of `FLAGS` that the constructor takes and the groups list."""
+    takes_parts = False
+    """Whether its rule is elementwise, so that complex parameters are trained as their real and imaginary parts."""
     trains_complex = False
     """Whether its steps are those of real and imaginary parts, which those with squares of gradients are not."""
     counts_updates = True
@@ -225,7 +227,7 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
 
     def check_dtype(self, p: Any) -> None:
         """UserTypeError if a parameter is complex, and this optimizer trains real ones only."""
-        if not self.trains_complex and isinstance(p, Tensor) and p.is_complex():
+        if not (self.trains_complex or self.takes_parts) and isinstance(p, Tensor) and p.is_complex():
             raise UserTypeError(f"{type(self).__name__} does not train complex parameters", code="MLC0378",
                                 loc=user_loc(), hint="train mlc.view_as_real(w), and compute with "
                                                      "mlc.view_as_complex of it")

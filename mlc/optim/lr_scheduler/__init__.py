@@ -34,6 +34,9 @@ from mlc.optim.lr_scheduler.factors import (
 from mlc.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from mlc.optim.lr_scheduler.scheduler import LRScheduler
 
+_LRScheduler = LRScheduler
+"""PyTorch's former name, which schedulers of programs derive from."""
+
 __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
            "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR",
            "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"]
