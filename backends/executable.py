@@ -155,7 +155,8 @@ class Entry(ArgumentChecks):
             results = [inputs[a] if a >= 0 else new_array(shape, dtype)
                        for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
         except MemoryError as error:
-            raise UserError(f"{interface.name}: its results do not fit in memory: {error}", code="MLC0328") from None
+            raise UserMemoryError(f"{interface.name}: its results do not fit in memory: {error}",
+                                  code="MLC0328") from None
         self._enter(pointers, [env[name] for name in interface.symbols],
                     [pointers[a] if a >= 0 else data_address(r) for a, r in zip(interface.aliases, results)])
         return results
@@ -261,13 +262,13 @@ class Arena:
 
     def grow(self, needed: int) -> None:
         if not 0 <= needed < MAX_BYTES:
-            raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
+            raise UserMemoryError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
         self.memory = None                        # free the old one before allocating
         self.context.arena, self.context.capacity = None, 0
         try:
             self.memory = _aligned_bytes(needed, abi.ARENA_ALIGN)
         except MemoryError:
-            raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328") from None
+            raise UserMemoryError(f"a call needs {needed} bytes of scratch memory", code="MLC0328") from None
         self.context.arena, self.context.capacity = data_address(self.memory), needed
 
 

@@ -19,12 +19,14 @@ from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.location import user_loc
 from mlc.frontend.operators import is_operand
 from mlc.frontend.tensor import Tensor
-from mlc.ir.diag import Error, Loc, UserError, UserTypeError
+from mlc.ir.diag import Error, Loc, UserMemoryError, UserTypeError
 from mlc.ir.sizes import Size
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+OutOfMemoryError = UserMemoryError
+"""PyTorch's name of what is raised where a call or a compilation runs out of memory."""
 FAILURES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError)
 """Exceptions that Python raises for an argument that a function does not accept."""
 NUMPY_NAMES = {"axis": "dim", "axes": "dim", "keepdims": "keepdim"}
@@ -170,7 +172,8 @@ def as_coded(error: BaseException, f: Callable[..., Any], name: str, args: Itera
     If all arguments match their annotations, nothing is raised: then the exception is a defect of f.
     """
     if isinstance(error, MemoryError):
-        raise UserError(f"{name}: {str(error) or 'beyond all memory'}", code="MLC0328", loc=loc or user_loc()) from None
+        raise UserMemoryError(f"{name}: {str(error) or 'beyond all memory'}", code="MLC0328",
+                              loc=loc or user_loc()) from None
     check_arguments(f, name, args, keywords, loc)
 
 

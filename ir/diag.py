@@ -167,7 +167,29 @@ class UserAssertionError(UserError, AssertionError):
 
 
 class UserMemoryError(UserError, MemoryError):
-    """As UserError, where Python's own convention is MemoryError: a call or a compilation runs out of memory."""
+    """As UserError, where Python's own convention is MemoryError: a call or a compilation runs out of memory.
+
+    Its name in PyTorch is `OutOfMemoryError`.
+
+    Args:
+        message: One sentence: what is wrong, with the values found.
+        code: Stable name of this kind of error; `mlc explain-error CODE` explains it.
+        loc: Place that the user can change.
+        notes: Further lines, such as where each operand came from.
+        hint: One suggested fix, or None.
+        symbols: Names of the symbolic sizes that it is about.
+
+    Example:
+        >>> try:
+        ...     mlc.ones(10**9, 10**9)
+        ... except mlc.OutOfMemoryError as error:
+        ...     print(error.message)
+        ones: shape [1000000000, 1000000000] is beyond all memory
+    """
+
+
+class UserFileNotFoundError(UserError, FileNotFoundError):
+    """As UserError, where Python's own convention is FileNotFoundError: there is no file of this name."""
 
 
 class UserAttributeError(UserError, AttributeError):

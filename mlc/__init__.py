@@ -228,7 +228,8 @@ _DTYPES = {"bool": "bool_", "cdouble": "complex128", "cfloat": "complex64", "dou
 """PyTorch's second names of dtypes, and of their class."""
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.functions", "Error": "mlc.ir.diag",
-    "UserError": "mlc.ir.diag", "load": "mlc.artifact", "map": "mlc.frontend.control",
+    "UserError": "mlc.ir.diag", "OutOfMemoryError": "mlc.frontend.arguments", "load": "mlc.artifact",
+    "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check", "summary": "mlc.model_summary", "generate": "mlc.models.language_model",
     "Size": "mlc.frontend.size", "Trainer": "mlc.trainer", "device": "mlc.frontend.device",
@@ -244,6 +245,8 @@ _ELSEWHERE = {
                      "numel", "scalar_tensor", "set_printoptions", "typename"), "mlc.frontend.inspection"),
     **dict.fromkeys(("Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed",
                      "set_rng_state"), "mlc.frontend.generator"),
+    **dict.fromkeys(("are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
+                     "use_deterministic_algorithms"), "mlc.frontend.determinism"),
     **dict.fromkeys(("enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"),
                     "mlc.autograd.grad_mode"),
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled",

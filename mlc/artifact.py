@@ -30,7 +30,7 @@ from mlc.frontend.output_files import write_file
 from mlc.frontend.signature import Arguments
 from mlc.frontend.tensor import Array, Tensor
 from mlc.frozen import check_parts
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.diag import UserError, UserFileNotFoundError, UserTypeError
 from mlc.ir.files import read_starting
 from mlc.saved_function import Loaded, Signature
 from mlc.variant import Variant
@@ -244,7 +244,8 @@ def _read(path: str | Path) -> bytes:
         return read_starting(path, MAGIC)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc(),
+        kind = UserFileNotFoundError if isinstance(error, FileNotFoundError) else UserError
+        raise kind(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc(),
                         hint=f"the current folder is {os.getcwd()}" if not os.path.isabs(path) else "") from None
 
 

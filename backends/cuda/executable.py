@@ -17,7 +17,7 @@ from mlc.backends.cuda.memory import DeviceArray, DeviceMemory, Storage
 from mlc.backends.cuda.planned_call import PlannedCall
 from mlc.backends.cuda.program import MOST_PLANS, Program
 from mlc.ir.abi import Interface
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.diag import UserError, UserMemoryError, UserTypeError
 
 Array = np.ndarray[Any, Any]
 _ARRAYS = frozenset({DeviceArray, np.ndarray})
@@ -162,7 +162,7 @@ class Entry(ArgumentChecks):
         name, memory = self.interface.name, self.memory
         needed = self.program.arena_bytes(name, numbers)
         if not 0 <= needed < MAX_BYTES:
-            raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
+            raise UserMemoryError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
         arena = memory.storage(needed)
         record = memory.storage(RECORD if self.interface.error_sites else 0)
         if record.address:

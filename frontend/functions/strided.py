@@ -23,7 +23,7 @@ from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserMemoryError
 
 
 def _numbers(values: Sequence[Any], what: str) -> tuple[int, ...]:
@@ -207,7 +207,7 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
     """
     shape = _numbers(listed(sizes), "sizes")
     if math.prod(d for d in shape if d) >= MAX_ELEMENTS:
-        raise UserError(f"shape {list(shape)} is beyond all memory", code="MLC0328", loc=user_loc())
+        raise UserMemoryError(f"shape {list(shape)} is beyond all memory", code="MLC0328", loc=user_loc())
     check_alone(self, "resize_", "make a new tensor")
     if self.requires_grad:
         raise UserError("a tensor that requires a gradient cannot be resized", code="MLC0439", loc=user_loc(),

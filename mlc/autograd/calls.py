@@ -49,7 +49,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
 @coded
 def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, allow_unused: bool | None = None,
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          materialize_grads: bool = False) -> tuple[Any, ...]:
     """Gradients of the sum of tensors with respect to others. No `grad` is changed.
 
@@ -61,6 +61,7 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
         grad_outputs: The cotangents of `outputs`, one for each; None for 1, where a tensor has a single element.
         retain_graph: Whether what was saved for the gradient is kept; None for the value of `create_graph`.
         create_graph: Whether the computation of the gradient is recorded in turn.
+        only_inputs: PyTorch's, which it ignores too: no other gradients are computed.
         allow_unused: Whether `outputs` need not depend on each of `inputs`; None for the value of `materialize_grads`.
         materialize_grads: Whether the gradient by an input that they do not depend on is zeros, and not None.
 

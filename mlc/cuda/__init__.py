@@ -18,12 +18,13 @@ from mlc import api  # noqa: F401  (it hands the compiler over, which knows the 
 from mlc.code import device_memory
 from mlc.cuda import amp
 from mlc.frontend import generator
+from mlc.frontend.arguments import OutOfMemoryError as OutOfMemoryError
 from mlc.frontend.devices import as_device
 from mlc.ir.diag import BackendError, UserError
 
-__all__ = ["amp", "device_count", "empty_cache", "get_device_capability", "get_device_name", "is_available",
-           "manual_seed", "manual_seed_all", "max_memory_allocated", "memory_allocated", "memory_reserved",
-           "synchronize", "why_not"]
+__all__ = ["OutOfMemoryError", "amp", "device_count", "empty_cache", "get_device_capability", "get_device_name",
+           "is_available", "manual_seed", "manual_seed_all", "max_memory_allocated", "memory_allocated",
+           "memory_reserved", "synchronize", "why_not"]
 
 
 def is_available() -> bool:

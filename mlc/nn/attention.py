@@ -1,8 +1,12 @@
-"""MultiheadAttention, with the parameters and arguments of torch.nn.MultiheadAttention."""
+"""MultiheadAttention, with the parameters and arguments of torch.nn.MultiheadAttention; and PyTorch's choice of a
+kernel for attention, of which mlc has one."""
 
 from __future__ import annotations
 
+import enum
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mlc.frontend.functions import create
@@ -127,3 +131,30 @@ class MultiheadAttention(Keyed):
             key_padding_mask, need_weights, attn_mask, separate, weights[0], weights[1], weights[2],
             average_attn_weights=average_attn_weights, is_causal=is_causal, batch_first=self.batch_first,
             dropout_key=self.next_key() if drops else None)
+
+
+class SDPBackend(enum.IntEnum):
+    """PyTorch's kernels of `scaled_dot_product_attention`."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
+    """Context in which PyTorch chooses among kernels of attention; the compiler makes the one that there is.
+
+    Args:
+        backends: The kernels that may be used; they change nothing.
+        set_priority: Whether they are in order of preference.
+
+    Example:
+        >>> with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
+        ...     nn.functional.scaled_dot_product_attention(mlc.ones(1, 2), mlc.ones(3, 2), mlc.ones(3, 2))
+        tensor([[1., 1.]], dtype=mlc.float32)
+    """
+    yield

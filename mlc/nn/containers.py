@@ -92,6 +92,36 @@ class _Listed(_Named):
     def __setitem__(self, index: int, x: Any) -> None:
         setattr(self, self._name(index), x)
 
+    def __delitem__(self, index: int | slice) -> None:
+        gone = self._names[index] if isinstance(index, slice) else (self._name(index),)
+        self._refill_without(gone)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self._things()[::-1])
+
+    def __iadd__(self, things: Iterable[Any]) -> Any:
+        return self.extend(things)
+
+    def __add__(self, things: Iterable[Any]) -> Any:
+        return self._like(self._names).extend(things)
+
+    def _refill_without(self, names: Iterable[str]) -> None:
+        kept = [getattr(self, name) for name in self._names if name not in {*names}]
+        self._refill((str(i), x) for i, x in enumerate(kept))
+
+    def pop(self, index: int = -1) -> Any:
+        """Take one away; those after it are renumbered.
+
+        Args:
+            index: Position, from the end if negative.
+
+        Returns:
+            The module or parameter.
+        """
+        x = self[index]
+        del self[index]
+        return x
+
     def _like(self, names: Iterable[str]) -> Any:
         return type(self)([getattr(self, name) for name in names])
 
@@ -174,6 +204,11 @@ class Sequential(_Listed):
 
     def _like(self, names: Iterable[str]) -> Sequential:
         return Sequential({name: getattr(self, name) for name in names})
+
+    def _refill_without(self, names: Iterable[str]) -> None:
+        kept = [(name, getattr(self, name)) for name in self._names if name not in {*names}]
+        numbered = self._names == tuple(map(str, range(len(self))))
+        self._refill((str(i) if numbered else name, x) for i, (name, x) in enumerate(kept))
 
     def forward(self, input: Any) -> Any:
         """Apply the layers in order.

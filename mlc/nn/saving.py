@@ -15,7 +15,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
 from mlc.frontend.tensor import Tensor, as_array, wrap
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserFileNotFoundError
 from mlc.ir.types import to_numpy
 from mlc.weights import DTYPES, to_bytes
 
@@ -83,7 +83,8 @@ def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)     # written to, only this process sees it
     except OSError as error:
         reason = str(error).removesuffix(f": {file}")
-        raise UserError(f"cannot read {file}: {reason}", code="MLC0392", loc=user_loc()) from None
+        kind = UserFileNotFoundError if isinstance(error, FileNotFoundError) else UserError
+        raise kind(f"cannot read {file}: {reason}", code="MLC0392", loc=user_loc()) from None
     except (safetensors.SafetensorError, ValueError) as error:
         raise UserError(f"{file} is no safetensors file: {error}", code="MLC0387", loc=user_loc()) from None
     start = 8 + int.from_bytes(mapped[:8], "little")

@@ -1,8 +1,8 @@
-"""PyTorch's `torch.utils`, of which mlc has `data`, `checkpoint`, `benchmark` and `tensorboard`.
+"""PyTorch's `torch.utils`, of which mlc has `data`, `checkpoint`, `benchmark`, `dlpack` and `tensorboard`.
 
 `data` has datasets, samplers and loaders with worker processes; `checkpoint` recomputes values in the backward pass;
-`benchmark` measures; `tensorboard` writes what TensorBoard shows. All but `data` are imported when they are first
-used.
+`benchmark` measures; `dlpack` exchanges tensors with other libraries; `tensorboard` writes what TensorBoard shows. All
+but `data` are imported when they are first used.
 
 Example:
     >>> dataset = mlc.utils.data.TensorDataset(mlc.arange(4))
@@ -20,9 +20,10 @@ from mlc.utils import data as data
 if TYPE_CHECKING:
     from mlc.utils import benchmark as benchmark
     from mlc.utils import checkpoint as checkpoint
+    from mlc.utils import dlpack as dlpack
     from mlc.utils import tensorboard as tensorboard
 
-__all__ = ["benchmark", "checkpoint", "data", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "tensorboard"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, numb
 from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import state
 from mlc.frontend.tracer import Tracer
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserMemoryError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, to_numpy
 
@@ -32,7 +32,7 @@ def shape_from(size: tuple[Any, ...]) -> tuple[Dim, ...]:
         if isinstance(d, int) and d < 0:
             raise UserError(f"{d} is no size", code="MLC0358")
     if math.prod(d for d in shape if isinstance(d, int) and d) >= MAX_ELEMENTS:
-        raise UserError(f"shape {list(map(str, shape))} is beyond all memory".replace("'", ""), code="MLC0328")
+        raise UserMemoryError(f"shape {list(map(str, shape))} is beyond all memory".replace("'", ""), code="MLC0328")
     return shape
 
 

@@ -14,7 +14,7 @@ from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.ir import sizes
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserMemoryError
 from mlc.ir.sizes import Dim
 
 
@@ -341,7 +341,7 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
                         f"[{', '.join(map(str, wanted))}]", code="MLC0111",
                         symbols=sizes.differing(x.shape, wanted, stretch=True))
     if math.prod(d for d in wanted if isinstance(d, int) and d) >= MAX_ELEMENTS:
-        raise UserError(f"shape [{', '.join(map(str, wanted))}] is beyond all memory", code="MLC0328")
+        raise UserMemoryError(f"shape [{', '.join(map(str, wanted))}] is beyond all memory", code="MLC0328")
     return to_size(x, wanted)
 
 

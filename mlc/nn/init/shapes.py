@@ -15,7 +15,7 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.operands import MAX_ELEMENTS
 from mlc.frontend.tensor import DTypeLike, Tensor
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.diag import UserError, UserMemoryError, UserTypeError
 
 Shape = Sequence[int]
 
@@ -74,7 +74,7 @@ def sizes(shape: Shape) -> tuple[int, ...]:
     if any(n < 0 for n in out):
         raise UserError(f"{list(out)} is no shape: sizes are not negative", code="MLC0358")
     if math.prod(n for n in out if n) >= MAX_ELEMENTS:
-        raise UserError(f"shape {list(out)} is beyond all memory", code="MLC0328")
+        raise UserMemoryError(f"shape {list(out)} is beyond all memory", code="MLC0328")
     return out
 
 
