@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from mlc.frontend.arguments import with_one_name
 from mlc.frontend.autocast import cast_operands
 from mlc.frontend.autograd.operation_node import run
@@ -40,6 +42,8 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
         def general(*args: P.args, **keywords: P.kwargs) -> R:
             if state.in_operation:
                 return body(*args, **keywords)
+            if any(isinstance(x, np.generic) for x in (*args, *keywords.values())) and _has_tensor(args, keywords):
+                args, keywords = _plain(args, keywords)  # type: ignore[assignment]
             if (composite := _composite(args, keywords)) is not None:
                 return composite.run(op.name, body, args, with_one_name(op.parameters, keywords))  # type: ignore[no-any-return]
             if state.autocast is not None and op.autocast:
@@ -67,6 +71,19 @@ def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = Mappin
         return public
 
     return decorate
+
+
+def _has_tensor(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether there are tensors among the operands."""
+    return any(isinstance(x, Leaf) for x in (*args, *keywords.values()))
+
+
+def _plain(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with Python's numbers in place of numpy's, which have no element type beside a tensor either."""
+    def plain(x: Any) -> Any:
+        return x.item() if isinstance(x, np.generic) and x.dtype.kind in "biufc" else x
+
+    return tuple(map(plain, args)), {name: plain(x) for name, x in keywords.items()}
 
 
 def _composite(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

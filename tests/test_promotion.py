@@ -118,3 +118,16 @@ def test_a_number_raises_the_kind_and_never_the_width(name: str) -> None:
     for number in (True, 3, 0.5):
         want = torch.result_type(torch.zeros(2, dtype=getattr(torch, name)), number)
         assert (mlc.zeros(2, dtype=getattr(mlc, name)) * number).dtype == getattr(mlc, str(want).removeprefix("torch."))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x * np.log(2.0), lambda x: np.float64(2) * x, lambda x: x + np.int64(3), lambda x: x / np.float32(2),
+    lambda x: x**np.float64(2), lambda x: x > np.float64(0), lambda x: x.add(x, alpha=np.float64(0.5))])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_numbers_of_numpy_are_numbers_beside_a_tensor(f: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    if dtype == "int32" and f.__code__.co_names == ("add", "np", "float64"):
+        return                                             # PyTorch refuses a float factor of integers
+    x = mlc.ones(*shape, dtype=dtype)
+    expected = str(f(torch.ones(shape, dtype=getattr(torch, dtype))).dtype).removeprefix("torch.")
+    assert f(x).dtype.name == mlc.compile(f)(x).dtype.name == expected
