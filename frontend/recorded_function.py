@@ -350,11 +350,15 @@ def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | N
             raise refusal(f"{name} calls the step of a scheduler, and reads what that changes: it takes place after "
                           "the call", code="MLC0722", loc=loc, hint="read the learning rate outside of the function")
         around = [*around, *(captures.hooks if captures is not None else ())]
-        path = next((path for reached in around if (path := reached.change()) is not None), None)
+        changed = [(path, reached) for reached in around if (path := reached.change()) is not None]
+        fills = all(isinstance(reached, Reached) and reached.is_filled() for _, reached in changed)
     finally:
         for reached in around:
             reached.restore()
-    if path is not None:
+    for path, _ in changed:
+        if fills:
+            raise refusal(f"{name} makes {path}, which was None before the call", code="MLC0997", loc=loc,
+                          hint="call the function once before")
         raise refusal(f"{name} changes {path}, which existed before the call: that happens once, while it is "
                       "recorded, not in each call", code="MLC0615", loc=loc,
                       hint="return the new value, or make it a buffer of a module that is passed (register_buffer)")

@@ -70,6 +70,7 @@ class CompiledFunction:
     wrappers    the fast paths, when each is checked by itself
     reaching    those of them that take tensors which the function reaches, each with these
     dispatcher  the callable that users hold, if it learns fast paths
+    filled      how many calls have run as Python since they make what the function reaches
     unsteady    whether it was compiled for more captured states than are kept
     device_calls          its repeated calls on devices
     device_calls_learned  how many it has learned so far
@@ -104,6 +105,7 @@ class CompiledFunction:
         self.wrappers = list[Any]()
         self.reaching = list[tuple[Any, Any]]()
         self.dispatcher: Any = None
+        self.filled = 0
         self.unsteady = False
         self.device_calls: tuple[DeviceCall, ...] = ()
         self.device_calls_learned = 0

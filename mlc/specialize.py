@@ -24,6 +24,10 @@ from mlc.variant import bound_key, variant_of
 if TYPE_CHECKING:
     from mlc.compiled import CompiledFunction
 
+FILLED = ("MLC0996", "MLC0997")
+"""Errors of functions that make what they reach, where it is not there yet."""
+MOST_FILLED = 8
+"""Number of calls that may run as Python for that."""
 Record = Callable[[Call, Reached], Recorded]
 Build = Callable[[Call, Recorded, bool], Specialization]
 
@@ -49,8 +53,9 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
                 recorded = record(call, state.reached[0])
                 code = _learn(function, cache, state, call, notes, build(call, recorded, cache.timed))
         except UserError as error:
-            if error.code == "MLC0996":                    # what the function reaches is complete after this call
-                return PYTHON
+            if error.code in FILLED and function.filled < MOST_FILLED:
+                function.filled += 1
+                return PYTHON                              # in this call: what the function reaches is complete then
             if not function.fallback or error.code not in UNRECORDED:
                 raise
             function.reports.append(_report(call, notes, error))

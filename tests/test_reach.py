@@ -227,6 +227,40 @@ def test_what_is_computed_once_is_computed_again_outside() -> None:
     assert lazy.twos.tolist() == [2, 2, 2]
 
 
+class Cached(nn.Module):
+    """Factors that are made when they are first needed, or when more of them are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factors: Any = None
+
+    def forward(self, x: Any) -> Any:
+        if self.factors is None or self.factors.shape[0] < x.shape[0]:
+            self.factors = mlc.arange(x.shape[0]).exp()
+        return x * self.factors[:x.shape[0]]
+
+
+def test_a_cache_is_filled_by_the_first_call() -> None:
+    cached = Cached()
+    f = mlc.compile(lambda x: cached(x))
+    for _ in range(3):
+        np.testing.assert_allclose(f(X).numpy(), X * np.exp(np.arange(3)), rtol=1e-6)
+    assert len(f.compiled.entries) == 1 and type(cached.factors) is mlc.Tensor
+    empty = Cached()
+    with pytest.raises(UserError, match=r"MLC0997.*makes empty.factors, which was None"):
+        mlc.lower(lambda x: empty(x), (X,))
+
+
+def test_a_cache_that_is_always_empty() -> None:
+    cached = Cached()
+    f = mlc.compile(lambda x: cached(x))
+    for _ in range(8):
+        f(X)
+        cached.factors = None
+    with pytest.raises(UserError, match="MLC0997"):
+        f(X)
+
+
 def test_an_iterator_goes_on_in_each_call_or_not_at_all() -> None:
     numbers = iter([1.0, 2.0, 3.0])
     with pytest.raises(UserError, match="MLC0615"):

@@ -94,6 +94,10 @@ class Reached:
         """The path of the first change."""
         return next((place.change() for place in self.places if not place.holds()), None)
 
+    def is_filled(self) -> bool:
+        """Whether all that has changed is None that is a tensor now."""
+        return all(place.holds() or place.is_filled() for place in self.places)
+
     def restore(self) -> None:
         """Restore all state."""
         for place in self.places:

@@ -15,6 +15,7 @@ import numpy as np
 
 from mlc.frontend import tree
 from mlc.frontend.script import words
+from mlc.frontend.tensor import Tensor
 
 MISSING = object()
 Contents = tuple[Any, Collection[Any]]
@@ -68,6 +69,12 @@ class ReachedState:
     def words(self) -> list[int] | None:
         """Addresses of words of memory that change with the state; None where it has to be looked at."""
         return None
+
+    def is_filled(self) -> bool:
+        """Whether all that has changed is None that is a tensor now."""
+        keys, values = self.contents()
+        return bool(keys == self.keys) and len(values) == len(self.values) and all(
+            same(a, b) or (a is None and isinstance(b, Tensor)) for a, b in zip(self.values, values))
 
     def change(self) -> str:
         """The path of a value that has changed."""

@@ -157,6 +157,22 @@ example python:
     mlc.compile(Counter())(mlc.ones(3))
 fix: return the new value, or make it a buffer (register_buffer) of a module that is passed as an argument.
 
+MLC0997 A compiled function makes a tensor that was None before the call.
+Such a cache is there after the first call, which therefore runs as Python; the next one is compiled, and reads it. This
+is an error where there is no call, and where it happens again and again.
+example python:
+    import mlc
+    class Scaled(mlc.nn.Module):
+        def __init__(self):
+            self.scale = None
+        def forward(self, x):
+            if self.scale is None:
+                self.scale = mlc.arange(3.0).exp()
+            return x * self.scale
+    model = Scaled()
+    mlc.lower(lambda x: model(x), (mlc.ones(3),))
+fix: call the function once before, or make the tensor where the object is made.
+
 MLC0616 A compiled function reads the time, a random number or input, or returns an iterator.
 The function is recorded only once, so every call would use the values from the recording.
 example python:
