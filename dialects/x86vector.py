@@ -1,4 +1,5 @@
-"""x86vector: vector instructions of x86 that no other dialect has; upstream's names, syntax and semantics.
+"""x86vector: vector instructions of x86 that no other dialect has; upstream's names, syntax and semantics, where
+upstream has them.
 
 `INTRINSICS` has the meaning of the LLVM intrinsics that they become.
 """
@@ -12,12 +13,14 @@ import numpy as np
 
 from mlc.ir.core import Op, Value
 from mlc.ir.exact import fma
-from mlc.ir.types import Type, VectorType, bf16, f32
+from mlc.ir.types import Type, VectorType, bf16, f32, i8, i32
 
 Array = np.ndarray[Any, Any]
 
 DOT = "llvm.x86.avx512bf16.dpbf16ps.512"
 """The intrinsic of `Dot`."""
+DOT_BYTES = "llvm.x86.avx512.vpdpbusd.512"
+"""The intrinsic of `DotBytes`."""
 
 
 def _flushed(x: Array) -> Array:
@@ -57,4 +60,32 @@ class Dot(Op, name="x86vector.avx512.dot", pure=True):
         return dot_bf16(src, a, b)
 
 
-INTRINSICS: Mapping[str, Callable[..., Any]] = {DOT: dot_bf16}
+def dot_bytes(src: Array, a: Array, b: Array) -> Array:
+    """The meaning of `DotBytes`."""
+    products = np.asarray(a).view(np.uint8).astype(np.int32) * np.asarray(b).view(np.int8).astype(np.int32)
+    return np.asarray(src + products.reshape(-1, 4).sum(1, dtype=np.int32))
+
+
+class DotBytes(Op, name="x86vector.avx512.dot_bytes", pure=True):
+    """result[i] = src[i] + the sum of the products of the bytes 4i .. 4i + 3 of a, without sign, and b, with sign
+
+    It is vpdpbusd, of AVX512_VNNI.
+    """
+
+    src: Value
+    a: Value
+    b: Value
+    format = "$src `,` $a `,` $b attr-dict `:` type($a) `->` type($src)"
+
+    def infer(self) -> Type:
+        src, a = self.src.type, self.a.type
+        if src != VectorType((16,), i32) or a != VectorType((64,), i8) or self.b.type != a:
+            self.fail(f"{a} and {self.b.type} on {src}: two vectors of 64xi8 have sums in one of 16xi32",
+                      code="MLC0164")
+        return src  # type: ignore[no-any-return]
+
+    def ref(self, src: Any, a: Any, b: Any) -> Any:
+        return dot_bytes(src, a, b)
+
+
+INTRINSICS: Mapping[str, Callable[..., Any]] = {DOT: dot_bf16, DOT_BYTES: dot_bytes}

@@ -81,6 +81,7 @@ class Cpu(Machine):
     handover_ns       nanoseconds of work that amortize handing it to a thread
     ps_...            picoseconds per byte accessed, and per 32-bit element of a vector operation
     scalar_factor     slowdown of operations that are not vectorized
+    byte_dot          whether an instruction adds four products of bytes to each 32-bit lane (AVX512_VNNI)
     """
 
     order: ClassVar[str] = "cpu"
@@ -99,6 +100,7 @@ class Cpu(Machine):
     ps_fma: int = 15
     ps_gather: int = 300
     scalar_factor: int = 16                # 32-bit lanes of 512 bits
+    byte_dot: bool = False                 # Cascade Lake, Ice Lake [Intel], Zen 4 [AMD]
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ HOPPER = Gpu(warpgroup_mma=True, mma_per_cycle=4096, shared_bytes_optin=227 << 1
 227 KiB of 9.0 [CUDA]."""
 
 
-def x86_64(vector_bits: int, bf16_dot: bool = False) -> Cpu:
-    """A processor with SSE, AVX2 or AVX-512, by vector width in bits, which may have AVX512_BF16."""
-    return Cpu(vector_bits=vector_bits, vector_registers=32 if vector_bits >= 512 else 16, bf16_dot=bf16_dot)
+def x86_64(vector_bits: int, bf16_dot: bool = False, byte_dot: bool = False) -> Cpu:
+    """A processor with SSE, AVX2 or AVX-512, by vector width in bits, which may have AVX512_BF16 and AVX512_VNNI."""
+    return Cpu(vector_bits=vector_bits, vector_registers=32 if vector_bits >= 512 else 16, bf16_dot=bf16_dot,
+               byte_dot=byte_dot)

@@ -44,7 +44,7 @@ def order_of_memory(kernel: Kernel) -> list[int] | None:
     """The parallel dimensions in the order of the first result, outermost first; None if the kernel is to stay."""
     store = next(kernel.inside(loop.Store), None)
     if store is None or store.tiles or kernel.parallel < 2 or kernel.schedule.vector >= 0 or any(
-            isinstance(op, loop.Contract | loop.DotPairs | loop.Check) for op in kernel.walk()):
+            isinstance(op, loop.Contract | loop.DotPairs | loop.DotQuads | loop.Check) for op in kernel.walk()):
         return None
     last = best_dimension(kernel)
     if last in (None, kernel.parallel - 1):

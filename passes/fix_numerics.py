@@ -12,6 +12,8 @@ why    results are bitwise reproducible across machines, schedules and batch siz
   within blocks of an axis, and one of its results.
 - These choices depend on the operation, its dtype and the lengths of the reduced axes, never on the number of rows,
   the batch size or the threads. A reduction that has an order keeps it.
+- Products of integers with quantised rows add groups of numbers in ascending order (`dot_groups`); for GPUs, they add
+  the products of pairs in lanes (`dot_blocks`), which threads can share.
 - With products=mma, a product of 16-bit floats with a multiple of 16 terms runs on tensor cores: `mma<16, T>`. With
   products=tf32, so does one of f32 with a multiple of 8 terms, of which tensor cores use 10 mantissa bits:
   `mma<8, tf32>`. Their results differ bitwise from the other lowerings.
@@ -119,7 +121,8 @@ PRODUCTS = ("fma", "mma", "tf32")
 
 
 def run(module: Op, products: str = "fma", lanes: bool = True) -> None:
-    """Rewrite every function of `module`; without `lanes`, which GPUs have no use for, products add in blocks alone."""
+    """Rewrite every function of `module`; without `lanes`, which GPUs have no use for, products add in blocks alone,
+    and those of integers as GPUs can share them."""
     if products not in PRODUCTS:
         raise UserError(f"pass fix_numerics: products={products}", code="MLC0333", hint="one of " + ", ".join(PRODUCTS))
     for op in list(module.walk()):
@@ -148,6 +151,9 @@ def _fix(op: Op, products: str, lanes: bool) -> None:
             op.replace_by(padded.result)
             return
         op.attrs["order"] = order or product_order(op, lanes)
+    elif isinstance(op, tn.DotGroups) and not lanes:
+        with before(op, op.loc.through("fix_numerics")):
+            op.replace_by(op.in_lanes())
     elif is_expanded(op):
         with before(op, op.loc.through("fix_numerics")):
             op.replace_by(map_elements(op.operands, lambda *xs: op.expand(Emitter(), *xs)))

@@ -21,7 +21,7 @@ from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes.analysis.accesses import best_dimension, element_width, stride
 from mlc.passes.forms import LOOP
-from mlc.passes.schedule.contraction_cpu import schedule_contraction, schedule_pairs
+from mlc.passes.schedule.contraction_cpu import schedule_contraction, schedule_groups, schedule_pairs
 from mlc.passes.schedule.transforms import tile
 from mlc.passes.schedule.windows import schedule_windows
 
@@ -47,6 +47,8 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
     """The default schedule of one kernel."""
     if next(kernel.inside(loop.DotPairs), None) is not None:
         schedule_pairs(kernel, machine)
+    elif next(kernel.inside(loop.DotQuads), None) is not None:
+        schedule_groups(kernel, machine)
     elif next(kernel.inside(loop.Contract), None) is not None:
         schedule_contraction(kernel, machine)
     elif kernel.schedule.vector < 0 and (dim := best_dimension(kernel)) is not None:

@@ -22,6 +22,13 @@ def _samples() -> list[Sample]:
                    lambda x, s, m, w, e=e: tensor.DotBlocks(x, s, m, w, e), LEAST, MOST) for rows, w, e in (
         ("16", "3x34xui8", "q8_0"), ("1x32", "5x68xui8", "q8_0"), ("0x16", "3x18xui8", "q4_0"),
         ("Bx16", "1x20xui8", "q4_1"), ("7x128", "5x144xui8", "q4_k"))]
+    out += [Sample((t(f"{rows}x{quads}xi32"), t(f"{rows}x{groups}xf32"), t(f"{rows}x{groups}x{sums}"), t(w)),
+                   lambda x, s, m, w, e=e: tensor.DotGroups(x, s, m, w, e), LEAST, MOST)
+            for rows, quads, groups, sums, w, e in (
+        (1, 8, 1, "i32", "3x34xui8", "q8_0"), (9, 16, 2, "i32", "5x68xui8", "q8_0"),
+        (0, 8, 1, "i32", "3x18xui8", "q4_0"),
+        ("B", 8, 1, "f32", "1x20xui8", "q4_1"), ("2x3", 64, 8, "f32", "5x144xui8", "q4_k"),
+        (3, 64, 8, "f32", "17x176xui8", "q5_k"), (11, 64, 16, "i32", "2x210xui8", "q6_k"))]
     return out
 
 

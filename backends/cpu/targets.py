@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 
@@ -33,7 +34,13 @@ _XFEATURE_XTILEDATA = 18
 
 def _level(name: str, features: tuple[str, ...], vector_bits: int) -> Target:
     return Target(name, TRIPLE, name, tuple("+" + feature for feature in sorted(features)),
-                  x86_64(vector_bits, "avx512bf16" in features))
+                  _machine(vector_bits, features))
+
+
+def _machine(vector_bits: int, features: Collection[str]) -> Cpu:
+    """The model of a processor with vectors of this width."""
+    wide = vector_bits == 512
+    return x86_64(vector_bits, wide and "avx512bf16" in features, wide and "avx512vnni" in features)
 
 
 LEVELS = {
@@ -71,7 +78,7 @@ def host() -> Target:
     available = frozenset(name for name, on in detected.items() if on)
     features = tuple(("+" if on else "-") + name for name, on in sorted(detected.items()))
     return Target("host", TRIPLE, cpu_for(available), features,
-                  x86_64(bits := vector_bits_for(available), bits == 512 and "avx512bf16" in available))
+                  _machine(vector_bits_for(available), available))
 
 
 def level_of(target: Target) -> Target | None:

@@ -18,14 +18,23 @@ from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Prefetch, S
 from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.interleaved import ContractInterleaved, LeastExponent
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
-from mlc.dialects.loop.quantized import BlockMinima, BlockScales, Dequantize, DotPairs, LoadEncoded, UnpackPairs
+from mlc.dialects.loop.quantized import (
+    BlockMinima,
+    BlockScales,
+    Dequantize,
+    DotPairs,
+    DotQuads,
+    LoadEncoded,
+    UnpackPairs,
+    UnpackQuads,
+)
 from mlc.dialects.loop.schedule import Schedule
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, union
 
 __all__ = [
-    "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "ContractInterleaved", "Dequantize", "DotPairs",
-    "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index", "Kernel", "LeastExponent", "Load", "LoadEncoded",
-    "LoadScratch", "Map", "Mma", "Pack", "Prefetch", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store",
-    "StoreScratch", "TileType", "UnpackPairs", "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned",
-    "union",
+    "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "ContractInterleaved", "Dequantize",
+    "DotPairs", "DotQuads", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index", "Kernel",
+    "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "Pack", "Prefetch", "Reduce", "Scan",
+    "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs", "UnpackQuads",
+    "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",
 ]

@@ -147,16 +147,20 @@ class Store(InKernel, name="loop.store", pure=False):
 
 
 class Prefetch(InKernel, name="loop.prefetch", pure=False):
-    """Bring buffer[map(p)] into the cache, for the first point of each block; no effect on any result.
+    """Bring buffer[map(p)] into a cache, for the first point of each block; no effect on any result.
 
-    The position counts in row-major order: it may lie outside of its row, and of the buffer.
+    The position counts in row-major order: it may lie outside of its row, and of the buffer. `locality` is 3 for the
+    cache next to the core, 2 for the next one, and so on.
     """
 
     buffer: Value
     map: AffineMap
+    locality: int = 3
 
     def infer(self) -> tuple[Type, ...]:
         check_access(self, self.buffer, self.map, ())
+        if not 0 <= self.locality <= 3:
+            self.fail(f"a locality of {self.locality} is not one from 0 to 3", code="MLC0151")
         return ()
 
     def maps(self) -> tuple[AffineMap, ...]:

@@ -1,4 +1,4 @@
-"""Loads from rows of blocks of quantised tensors, and products of pairs of their integers."""
+"""Loads from rows of blocks of quantised tensors, and products of pairs and of quads of their integers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.loop.access import Load, as_tile, check_access
+from mlc.dialects.loop.compute import Combining
 from mlc.dialects.loop.kernel import InKernel
 from mlc.dialects.loop.types import TileType, spanned, union
-from mlc.dialects.tensor.encodings import ENCODINGS, Encoding, decode, parts_of_rows
+from mlc.dialects.tensor.encodings import ENCODINGS, GROUP, Encoding, decode, groups_of_rows, parts_of_rows
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Value
 from mlc.ir.types import ScalarType, Type, f32, i1, i8, i32
@@ -94,19 +95,47 @@ class UnpackPairs(LoadEncoded, name="loop.unpack_pairs", pure=False):
         return np.asarray(np.take_along_axis(packed, place[:, None], 1)[:, 0])
 
 
+class UnpackQuads(LoadEncoded, name="loop.unpack_quads", pure=False):
+    """result[p] = the quad e of integers of the row i of blocks in buffer, where map(p) = (i, e), as bytes without sign
+
+    The first is in the low bits. To each, the `zero` of the encoding has been added (dialects/tensor/encodings.py).
+    """
+
+    numbers = 4
+
+    def of_blocks(self, blocks: Array, place: Array) -> Array:
+        quads = groups_of_rows(blocks, self.layout)[0].reshape(len(blocks), self.layout.elements).view("<i4")
+        return np.asarray(np.take_along_axis(quads, place[:, None], 1)[:, 0])
+
+
 class BlockScales(LoadEncoded, name="loop.block_scales", pure=False):
-    """result[p] = the scale of the pair e of integers of the row i of blocks in buffer, where map(p) = (i, e)"""
+    """result[p] = the scale of the pair e of integers of the row i of blocks in buffer, where map(p) = (i, e); or of
+    the group e of as many numbers as `numbers` says"""
+
+    buffer: Value
+    tiles: tuple[Value, ...]
+    mask: Value | None
+    map: AffineMap
+    encoding: str
+    numbers: int = 2
 
     part = 1
+
+    def infer(self) -> Type:
+        if self.numbers not in (2, self.layout.group):
+            self.fail(f"places of {self.numbers} numbers: {self.encoding} has scales of {self.layout.group}, or of "
+                      "pairs of them", code="MLC0151")
+        return super().infer()
 
     def of_blocks(self, blocks: Array, place: Array) -> Array:
         found = parts_of_rows(blocks, self.layout)[self.part]
         assert found is not None
-        return np.asarray(np.take_along_axis(found, place[:, None] // 8, 1)[:, 0])
+        return np.asarray(np.take_along_axis(found, place[:, None] * self.numbers // GROUP, 1)[:, 0])
 
 
 class BlockMinima(BlockScales, name="loop.block_minima", pure=False):
-    """result[p] = the minimum of the pair e of integers of the row i of blocks in buffer, where map(p) = (i, e)"""
+    """result[p] = the minimum of the pair, or group, e of integers of the row i of blocks in buffer, where map(p) =
+    (i, e)"""
 
     part = 2
 
@@ -118,7 +147,7 @@ class BlockMinima(BlockScales, name="loop.block_minima", pure=False):
 
 
 def type_of(op: LoadEncoded) -> ScalarType:
-    return i32 if isinstance(op, UnpackPairs) else f32
+    return i32 if isinstance(op, UnpackPairs | UnpackQuads) else f32
 
 
 class DotPairs(InKernel, name="loop.dot_pairs", pure=True):
@@ -138,3 +167,36 @@ class DotPairs(InKernel, name="loop.dot_pairs", pure=True):
 
         (a, b), (c, d) = halves(np.asarray(lhs)), halves(np.asarray(rhs))
         return a * c + b * d
+
+
+class DotQuads(Combining, name="loop.dot_quads"):
+    """result[p] = acc[p] + sum over the block of dimension dim of the products of the four bytes of lhs, with sign, and
+    of rhs, without
+
+    With `fused`, an instruction does each step (`x86vector.avx512.dot_bytes`). The result is the same.
+    """
+
+    acc: Value
+    lhs: Value
+    rhs: Value
+    dim: int
+    fused: bool = False
+
+    def infer(self) -> Type:
+        acc, lhs, rhs = (as_tile(self, v, i32) for v in self.operands)
+        if self.dim in acc.dims or not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim}:
+            self.fail(f"{lhs} and {rhs} do not accumulate into {acc}", code="MLC0151")
+        return acc
+
+    def used_dims(self) -> set[int]:
+        return {self.dim}
+
+    def interpret(self, frame: Frame) -> Any:
+        def bytes(x: Array, dtype: type) -> Array:
+            return np.ascontiguousarray(x, "<i4")[..., None].view(dtype).astype(np.int32)
+
+        acc, lhs, rhs = frame.all(self.operands)
+        for k in range(int(self.activation(frame).inside((self.dim,)).sum())):
+            a, b = (np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim) for x in (lhs, rhs))
+            acc = acc + (bytes(a, np.int8) * bytes(b, np.uint8)).sum(-1, dtype=np.int32)
+        return acc

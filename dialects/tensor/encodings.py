@@ -35,7 +35,7 @@ Parts = tuple[Array, Array, Array | None]
 """Integers q [n, elements], and of each 16 numbers in a row the scale s and the minimum t, or None: x = q * s - t."""
 
 GROUP = 16
-"""Numbers in a row that share a scale, in every encoding."""
+"""Numbers in a row that share a scale, in every encoding; in most of them, so do twice as many (`Encoding.group`)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Encoding:
     bytes     that it takes
     parts     of blocks [n, bytes]: integers, scales and minima
     minima    whether there are minima
+    zero      what is added to the integers so that they are bytes without sign
+    group     numbers in a row that share a scale, and a minimum
     """
 
     name: str
@@ -54,6 +56,8 @@ class Encoding:
     bytes: int
     parts: Callable[[Array], Parts]
     minima: bool = False
+    zero: int = 0
+    group: int = 2 * GROUP
 
     def decode(self, blocks: Array) -> Array:
         """The numbers [n, elements] of blocks [n, bytes], in f32."""
@@ -123,9 +127,9 @@ def _q6_k(blocks: Array) -> Parts:
 
 
 ENCODINGS: Mapping[str, Encoding] = {e.name: e for e in (
-    Encoding("q8_0", 32, 34, _q8_0), Encoding("q4_0", 32, 18, _q4_0),
+    Encoding("q8_0", 32, 34, _q8_0, zero=128), Encoding("q4_0", 32, 18, _q4_0, zero=8),
     Encoding("q4_1", 32, 20, _q4_1, minima=True), Encoding("q4_k", 256, 144, _q4_k, minima=True),
-    Encoding("q5_k", 256, 176, _q5_k, minima=True), Encoding("q6_k", 256, 210, _q6_k))}
+    Encoding("q5_k", 256, 176, _q5_k, minima=True), Encoding("q6_k", 256, 210, _q6_k, zero=32, group=GROUP))}
 """The encodings by name."""
 
 
@@ -146,3 +150,13 @@ def parts_of_rows(rows: Array, encoding: Encoding) -> Parts:
     pairs = q.reshape(*lead, count * encoding.elements // 2, 2)
     groups = (x if x is None else x.reshape(*lead, count * encoding.elements // GROUP) for x in (s, t))
     return pairs, *groups  # type: ignore[return-value]
+
+
+def groups_of_rows(rows: Array, encoding: Encoding) -> Parts:
+    """The same as bytes without sign in groups [.., columns / group, group], and scales and minima of the groups."""
+    pairs, *parts = parts_of_rows(rows, encoding)
+    *lead, count, _ = pairs.shape
+    bytes = (pairs.astype(np.int16) + encoding.zero).astype(np.uint8)
+    s, t = (x if x is None else x[..., :: encoding.group // GROUP] for x in parts)
+    assert s is not None
+    return bytes.reshape(*lead, 2 * count // encoding.group, encoding.group), s, t

@@ -16,7 +16,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, TensorOp, broadcast_to, cast, full, leading, reshape, shape_text
 from mlc.dialects.tensor.composite import Composite
-from mlc.dialects.tensor.encodings import ENCODINGS, GROUP, Encoding, decode, parts_of_rows
+from mlc.dialects.tensor.encodings import ENCODINGS, GROUP, Encoding, decode, groups_of_rows, parts_of_rows
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.orders import tree
 from mlc.dialects.tensor.traits import Cost, Iteration
@@ -87,7 +87,7 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
     """result[.., n] = the sum over k of x[.., k] * number k of the row of blocks w[n], with x rounded to 8 bits
 
     Of each 32 numbers of x in a row, with the greatest magnitude a, d = a / 127, and each is rounded to the nearest
-    integer times d. Integers are multiplied exactly, and the scales after that (dot_blocks). The cotangent of x is that
+    integer times d. Integers are multiplied exactly, and the scales after that (dot_groups). The cotangent of x is that
     of the exact product.
 
         %r = tensor.quantized_dot %x, %w {encoding = "q8_0"} : (tensor<Bx64xf32>, tensor<9x68xui8>) -> tensor<Bx9xf32>
@@ -115,10 +115,9 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
             scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(MOST)
             rounded = np.clip(np.rint(blocks / scale), -MOST, MOST)
             q = np.where(np.isnan(rounded), 0, rounded).astype(np.int32)
-            pairs = q.reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
-            spread = np.broadcast_to(scale, (*blocks.shape[:-1], GROUP)).reshape(pairs.shape[:-1])
-            sums = spread * pairs.sum(-1).astype(np.float32)
-        return dot_of_pairs(pairs, spread, sums, np.asarray(w), layout)
+            groups = q.reshape(*x.shape[:-1], x.shape[-1] // layout.group, layout.group)
+            spread = np.broadcast_to(scale, (*blocks.shape[:-1], BLOCK // layout.group)).reshape(groups.shape[:-1])
+        return dot_of_groups(groups, spread, sums_of(groups, spread, layout), np.asarray(w), layout)
 
     def decompose(self) -> Value:
         *lead, terms = self.x.type.shape
@@ -131,23 +130,13 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
         rounded = tensor.Round(blocks / wide).result
         above = tensor.Maximum(rounded, full(float(-MOST), rounded)).result
         q = cast(tensor.Minimum(above, full(float(MOST), rounded)).result, i32)
-        low, high = self._pairs(q, (*lead, terms // 2))
-        packed = tensor.Or(tensor.And(low, full(0xFFFF, low)).result, tensor.Shl(high, full(16, high)).result).result
-        each = reshape(broadcast_to(reshape(scale, (*shape[:-1], 1)), (*shape[:-1], GROUP)), (*lead, terms // 2))
-        sums = each * cast(low + high, f32)
-        return DotBlocks(packed, each, sums, self.w, self.encoding).result
-
-    def _pairs(self, q: Value, shape: tuple[Dim, ...]) -> tuple[Value, Value]:
-        """The first and the second integers of pairs, of integers in blocks [.., 32]."""
-        *lead, _ = q.type.shape
-        split = reshape(q, (*lead, GROUP, 2))
-        axis = len(lead) + 1
-        out = []
-        for i in (0, 1):
-            starts = [i if a == axis else 0 for a in range(split.type.rank)]
-            stops = [i + 1 if a == axis else n for a, n in enumerate(split.type.shape)]
-            out.append(reshape(tensor.Slice(split, tuple(starts), tuple(stops), (1,) * split.type.rank).result, shape))
-        return out[0], out[1]
+        layout = ENCODINGS[self.encoding]
+        groups = (*lead, terms // layout.group)
+        each = reshape(broadcast_to(reshape(scale, (*shape[:-1], 1)), (*shape[:-1], BLOCK // layout.group)), groups)
+        total = tensor.ReduceSum(reshape(q, (*groups, layout.group)), (len(groups),)).result
+        sums = each * cast(total, f32) if layout.minima else total * full(-layout.zero, total)
+        quads = reshape(in_words(reshape(q, (*shape[:-1], BLOCK // 4, 4))), (*lead, terms // 4))
+        return DotGroups(quads, each, sums, self.w, self.encoding).result
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """That of the exact product: the derivative of rounding itself is 0 or does not exist."""
@@ -164,6 +153,145 @@ class QuantizedDot(Composite, name="tensor.quantized_dot"):
 
 BLOCK, MOST = 32, 127
 """Numbers of a row that are rounded together, and the greatest integer."""
+
+
+def in_words(q: Value) -> Value:
+    """Integers [.., n] of 32 / n bits each, with sign, in an i32, the first in the low bits."""
+    *_, count = q.type.shape
+    width = 32 // count
+    out: Value | None = None
+    for i in range(count):
+        part = _element(q, i)
+        part = tensor.And(part, full((1 << width) - 1, part)).result if i < count - 1 else part
+        part = tensor.Shl(part, full(width * i, part)).result if i else part
+        out = part if out is None else tensor.Or(out, part).result
+    assert out is not None
+    return out
+
+
+def _element(q: Value, i: int) -> Value:
+    """[.., n] at i of the last axis."""
+    *lead, _ = q.type.shape
+    rank = len(lead)
+    cut = tensor.Slice(q, (*(0,) * rank, i), (*lead, i + 1), (1,) * (rank + 1)).result
+    return reshape(cut, tuple(lead))
+
+
+def sums_of(groups: Array, scale: Array, layout: Encoding) -> Array:
+    """The operand `sums` of `dot_groups` for integers in groups [.., n, group] and their scales [.., n]."""
+    total = groups.sum(-1, dtype=np.int32)
+    return np.asarray(scale * total.astype(np.float32) if layout.minima else total * np.int32(-layout.zero))
+
+
+def dot_of_groups(x: Array, scale: Array, sums: Array, w: Array, layout: Encoding) -> Array:
+    """The sums of `dot_groups` of integers in groups [.., n, group]."""
+    q, s, t = groups_of_rows(w, layout)
+    lead, count = x.shape[:-2], x.shape[-2]
+    x, scale, sums = x.reshape(prod(lead), count, x.shape[-1]), *(v.reshape(prod(lead), count) for v in (scale, sums))
+    total = np.zeros((len(x), len(q)), np.float32)
+    with np.errstate(all="ignore"):
+        for g in range(count):
+            dots = x[:, g].astype(np.int32) @ q[:, g].astype(np.int32).T
+            own = np.broadcast_to(sums[:, g, None], total.shape)
+            dots = dots + own if t is None else dots
+            total = np.asarray(fma(dots.astype(np.float32), scale[:, g, None] * s[None, :, g], total))
+            if t is not None:
+                total = np.asarray(fma(np.broadcast_to(-t[None, :, g], total.shape), own, total))
+    return total.reshape(*lead, len(q))
+
+
+class DotGroups(TensorOp, name="tensor.dot_groups"):
+    """result[.., n] = the sum over g of (sums[.., g] + the sum over k of x[.., g, k] * q[n, g, k]) * scale[.., g] * s[n, g]
+
+    x[.., i] has four integers of 8 bits, the first in the low ones. q are the integers of the row of blocks w[n] in
+    groups that share a scale s, as bytes without sign: those of encodings.py plus `zero`, so that sums has -zero times
+    the sum of a group of x. What is in brackets is an exact integer. Groups are added in order, from 0: total =
+    fma(the integer as f32, scale * s, total).
+
+    If the encoding has minima, sums are of f32, scale times the sum of a group, and not part of the integer: after each
+    group, total = fma(-t, sums, total) with its minimum t.
+
+        %r = tensor.dot_groups %x, %s, %m, %w {encoding = "q8_0"} : (tensor<8xi32>, tensor<1xf32>, tensor<1xi32>, tensor<9x34xui8>) -> tensor<9xf32>
+    """  # noqa: E501
+
+    x: Value
+    scale: Value
+    sums: Value
+    w: Value
+    encoding: str
+    format = "$x `,` $scale `,` $sums `,` $w attr-dict `:` functional-type"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.CONTRACT
+    moves_elements = False
+    checked_operand = None
+    encoded_operand = 3
+
+    @property
+    def layout(self) -> Encoding:
+        return ENCODINGS[self.encoding]
+
+    def infer(self) -> TensorType:
+        x, scale, sums, w = self.tensors()
+        if w.rank != 2 or not x.rank:
+            self.refuse(f"takes rows of integers and a matrix of blocks, not {x} and {w}", "MLC0113")
+        terms = numbers_in_row(self, w, self.encoding)
+        wanted = f32 if self.layout.minima else i32
+        if (x.dtype, scale.dtype, sums.dtype) != (i32, f32, wanted):
+            self.refuse(f"takes quads of i32, their scales in f32 and sums in {wanted}, not {x}, {scale} and {sums}",
+                        "MLC0113")
+        groups = terms // self.layout.group
+        if x.shape[-1] != terms // 4 or not scale.shape == sums.shape == (*x.shape[:-1], groups):
+            shapes = ", ".join(shape_text(v.shape) for v in (x, scale, sums))
+            self.refuse(f"{shapes} are not rows of {terms // 4} quads and of {groups} groups", "MLC0115")
+        return TensorType((*x.shape[:-1], w.shape[0]), f32)
+
+    def iteration_domain(self) -> IterationDomain:
+        shape = self.result.type.shape
+        return IterationDomain((*shape, *self.scale.type.shape[-1:], self.layout.group // 4),
+                               (len(shape), len(shape) + 1))
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return tuple(domain.points[d] for d in domain.parallel)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        if domain != self.iteration_domain():
+            return (None,) * 4
+        rows = tuple(0 if n == 1 else e for n, e in zip(self.x.type.shape[:-1], at))
+        g, k = map(dim, domain.reduced)
+        group = (*rows, g if self.scale.type.shape[-1] != 1 else 0)
+        return ((*rows, g * (self.layout.group // 4) + k), group, group, (at[-1], None))
+
+    def ref(self, x: Any, scale: Any, sums: Any, w: Any) -> Array:
+        x = np.ascontiguousarray(x, "<i4")
+        groups = x.view(np.int8).reshape(*np.shape(scale), self.layout.group)
+        return dot_of_groups(groups, np.asarray(scale), np.asarray(sums), np.asarray(w), self.layout)
+
+    def fold(self) -> Value | Array | None:
+        arrays = self.constants()
+        return None if arrays is None else self.ref(*arrays)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [None] * 4
+
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return with_own_matrix(self, batch_size, operands, batched)
+
+    def in_lanes(self) -> Value:
+        """The same with the products of pairs added in lanes, which threads of a GPU share (dot_blocks)."""
+        *lead, count = self.x.type.shape
+        apart = broadcast_to(reshape(self.x, (*lead, count, 1)), (*lead, count, 2))
+        first = tensor.Shl(tensor.Iota(apart.type.shape, len(lead) + 1, i32).result, full(4, apart)).result
+
+        def integer(above: int) -> Value:
+            """An integer of each pair, whose bits have `above` more to the left in the last pair of a quad."""
+            left = tensor.Shl(apart, full(16 + above, apart) - first).result
+            return reshape(tensor.Shr(left, full(24, left)).result, (*lead, 2 * count))
+
+        low, high = integer(8), integer(0)
+        each = reshape(broadcast_to(reshape(self.scale, (*self.scale.type.shape, 1)),
+                                    (*self.scale.type.shape, self.layout.group // 2)), (*lead, 2 * count))
+        joined = tensor.Or(tensor.And(low, full(0xFFFF, low)).result, tensor.Shl(high, full(16, high)).result).result
+        return DotBlocks(joined, each, each * cast(low + high, f32), self.w, self.encoding).result
 
 
 def dot_of_pairs(x: Array, scale: Array, sums: Array, w: Array, layout: Encoding) -> Array:
@@ -246,12 +374,18 @@ class DotBlocks(TensorOp, name="tensor.dot_blocks"):
         return [None] * 4
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        w = operands[3]
-        x, scale, sums = (v if own else broadcast_to(v, (batch_size, *v.type.shape))
-                          for v, own in zip(operands[:3], batched))
-        if not batched[3]:
-            return DotBlocks(x, scale, sums, w, self.encoding).result
-        return own_matrix(DotBlocks(x, scale, sums, all_rows(w), self.encoding).result, batch_size, w)
+        return with_own_matrix(self, batch_size, operands, batched)
+
+
+def with_own_matrix(op: DotGroups | DotBlocks, batch_size: Dim, operands: Sequence[Value],
+                    batched: Sequence[bool]) -> Value:
+    """A batch of products."""
+    w, kind = operands[3], type(op)
+    x, scale, sums = (v if own else broadcast_to(v, (batch_size, *v.type.shape))
+                      for v, own in zip(operands[:3], batched))
+    if not batched[3]:
+        return kind(x, scale, sums, w, op.encoding).result
+    return own_matrix(kind(x, scale, sums, all_rows(w), op.encoding).result, batch_size, w)
 
 
 def all_rows(w: Value) -> Value:

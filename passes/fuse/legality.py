@@ -135,7 +135,7 @@ class Legality:
             return "updates of one tensor are done in place"
         if why := self.why_not_computed_with(producer, consumer):
             return why
-        if any(isinstance(op, tn.DotBlocks) for op in consumer.ops):
+        if any(isinstance(op, tn.DotBlocks | tn.DotGroups) for op in consumer.ops):
             return "a product reads its factors many times"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral) or (

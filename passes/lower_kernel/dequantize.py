@@ -17,6 +17,7 @@ from mlc.passes.lower_kernel.blocks import HALF, NUMBERS, Block
 from mlc.passes.lower_kernel.memory import address, flatten, lane_index, lane_mask, scalar_index
 from mlc.passes.lower_kernel.nest import Lowering, Point, rule
 from mlc.passes.lower_kernel.pairs import ALL_SCALES, PAIRS
+from mlc.passes.lower_kernel.quads import scales_of_groups
 
 
 @rule(loop.Dequantize)
@@ -48,7 +49,9 @@ def _unpack_pairs(low: Lowering, op: loop.UnpackPairs) -> None:
 @rule(loop.BlockScales)
 @rule(loop.BlockMinima)
 def _block_scales(low: Lowering, op: loop.BlockScales) -> None:
-    if op.encoding in ALL_SCALES:
+    if op.numbers != 2:
+        scales_of_groups(low, op)
+    elif op.encoding in ALL_SCALES:
         _of_whole_blocks(low, op)
     else:
         _of_single_numbers(low, op)

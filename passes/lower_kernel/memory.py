@@ -171,7 +171,8 @@ def lane_mask(low: Lowering, access: Access, point: Point) -> Value | None:
 def _prefetch(low: Lowering, op: loop.Prefetch) -> None:
     flat, _ = flatten(low, op.buffer)
     first = (0,) * len(low.kernel.domain)
-    memref.Prefetch(flat, (scalar_index(low, address(low, Access(op.buffer, op.map.results)), (), first),))
+    where = scalar_index(low, address(low, Access(op.buffer, op.map.results)), (), first)
+    memref.Prefetch(flat, (where,), localityHint=op.locality)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

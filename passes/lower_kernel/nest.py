@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import gcd
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from mlc.dialects import arith, loop, scf, vector
 from mlc.dialects.builtin import Module
@@ -19,6 +19,7 @@ from mlc.ir.core import Block, Op, Value, at_end, builder, located
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, ScalarType, Type, VectorType, element, i1, index
 
+T = TypeVar("T")
 Point = tuple[int, ...]
 Body = Callable[[Sequence[Value]], list[Value]]
 Rule = Callable[["Lowering", Any], None]
@@ -70,7 +71,7 @@ class Lowering:
         self.flat_views: dict[Value, tuple[Value, list[Dim]]] = {}
         self.addresses: dict[tuple[Value, tuple[Dim, ...]], Dim] = {}       # linear positions by (buffer, indices)
         self.index_names: dict[Value, str] = {}
-        self.made: dict[tuple[Block | None, Hashable], Value] = {}          # by `once`
+        self.made: dict[tuple[Block | None, Hashable], Any] = {}          # by `once`
         self.divided = {op.dim for op in kernel.inside(loop.For)}           # the dimensions with loops of their own
         self.around: list[loop.For] = []                 # the loops that are being lowered, outermost first
         self.interleaved = {op.interleaved for op in kernel.inside(loop.Scratch)}
@@ -370,13 +371,13 @@ class Lowering:
             scope.row_masks[key] = vector.CreateMask((held,), VectorType((self.lanes,), i1)).result
         return scope.row_masks[key]
 
-    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value that `make` builds, built once in a block: the points of a tile have much in common, and what is
-        built at all costs more than what it is for. Operations are appended, so that later ones of the block see it."""
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The result of `make`, built once in a block: the points of a tile have much in common, and what is built at
+        all costs more than what it is for. Operations are appended, so that later ones of the block see it."""
         where = builder.block, key
         if where not in self.made:
             self.made[where] = make()
-        return self.made[where]
+        return self.made[where]  # type: ignore[no-any-return]
 
     def spread(self, v: Value) -> Value:
         """Broadcast a scalar to all lanes; a vector is returned as it is."""

@@ -127,9 +127,10 @@ PAIRS: Mapping[str, Callable[[Block], Value]] = {
 """The pairs of the lanes."""
 
 
-def as_numbers(b: Block) -> Block:
-    """A block of pairs as one of numbers, at the first number of the first lane."""
-    return Block(b.flat, b.start, _twice(b), b.lanes, b.aligned, gcd(2 * b.divisor, HALF))
+def as_numbers(b: Block, numbers: int = 2) -> Block:
+    """A block of pairs, or of more numbers, as one of numbers, at the first number of the first lane."""
+    inside = arith.MulI(b.inside, arith.constant(numbers, index)).result
+    return Block(b.flat, b.start, inside, b.lanes, b.aligned, gcd(numbers * b.divisor, HALF))
 
 
 # -- scales and minima of all pairs -----------------------------------------------------------------------------------

@@ -153,3 +153,8 @@ def _reduction(low: Lowering, op: vector.Reduction) -> list[Value]:
 def _dot(low: Lowering, op: x86vector.Dot) -> list[Value]:
     factors = [llvm.Bitcast(low.one(v), VectorType(v.type.shape, bf16)).result for v in (op.a, op.b)]
     return [llvm.CallIntrinsic(x86vector.DOT, (low.one(op.src), *factors), types=(op.src.type,)).result]
+
+
+@rule(x86vector.DotBytes)
+def _dot_bytes(low: Lowering, op: x86vector.DotBytes) -> list[Value]:
+    return [llvm.CallIntrinsic(x86vector.DOT_BYTES, tuple(map(low.one, op.operands)), types=(op.src.type,)).result]

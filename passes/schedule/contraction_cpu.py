@@ -30,6 +30,8 @@ from mlc.passes.schedule.transforms import (
     extended,
     interleave,
     pack,
+    pack_blocks,
+    prefetch_blocks,
     prefetch_rows,
     spill_accumulator,
     split_k,
@@ -213,6 +215,37 @@ def schedule_pairs(kernel: Kernel, machine: Cpu) -> None:
     tile(kernel, n, min(guess(kernel.domain[n]), max(1, min(4 if rows < FEW else 2, 16 // (vectors * rows)))))
     if m is not None:
         tile(kernel, m, even(kernel.domain[m], rows, 1))
+
+
+def schedule_groups(kernel: Kernel, machine: Cpu) -> None:
+    """Schedule a product of groups of integers: a vector of columns, each a row of blocks, for a tile of rows.
+
+    Columns that many rows use are unpacked once for a panel of them. Else they are as they are multiplied, with all
+    groups of a block at a time: groups have bytes and scales in common.
+    """
+    n, dot = kernel.parallel - 1, next(iter(kernel.inside(loop.DotQuads)))
+    lanes = lanes_for(kernel.domain[n], machine.vector_bits // 32)
+    dot.fused = machine.byte_dot and lanes * 32 == machine.vector_bits
+    m = next((d for d in reversed(range(n)) if kernel.domain[d] != 1), None)
+    rows, most = 1 if m is None else guess(kernel.domain[m]), machine.vector_registers // 4
+    blocks = next(iter(kernel.inside(loop.UnpackQuads))).layout
+    groups = blocks.elements // blocks.group
+    tile(kernel, n, lanes, vector=True)
+    inner = dot.parent_op
+    assert isinstance(inner, loop.For)
+    sum = inner.parent_op
+    assert isinstance(sum, loop.For)
+    if rows <= most:
+        if m is not None:
+            tile(kernel, m, rows)
+        if groups > 1:
+            sum.unroll = groups
+        prefetch_blocks(kernel, sum, LINE)
+        return
+    assert m is not None
+    tile(kernel, m, even(kernel.domain[m], ROWS, most))
+    strip_mine(kernel, m, most)
+    pack_blocks(kernel, groups)
 
 
 def columns_and_rows(kernel: Kernel) -> tuple[int | None, int | None]:

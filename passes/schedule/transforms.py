@@ -75,6 +75,21 @@ def prefetch_rows(kernel: Kernel, load: loop.Load, row: int, count: int, line: i
     record(kernel, "prefetch_rows", dim=f"{row}", count=count)
 
 
+def prefetch_blocks(kernel: Kernel, sum: For, line: int) -> None:
+    """Prefetch the rows of the next tile of a quantised factor, which lie one after the other: with each group of
+    numbers, as many lines of cache as the groups of all rows take. They go to the second cache, to which more may be
+    on their way at a time."""
+    load = next(kernel.inside(loop.LoadEncoded))
+    row, layout = kernel.schedule.vector, load.layout
+    rows, groups = kernel.schedule.tile[row], layout.elements // layout.group
+    taken = -(-rows * layout.bytes // groups)
+    with before(sum.body.block.terminator, load.loc):
+        for first in range(0, taken, line):
+            loop.Prefetch(load.buffer, map=AffineMap.get(len(kernel.domain), (
+                loop.coordinate(row) + rows, loop.coordinate(sum.dim) * taken + first)), locality=2)
+    record(kernel, "prefetch_blocks", dim=f"{row}")
+
+
 def strip_mine(kernel: Kernel, dim: int, size: int) -> None:
     """Strip-mine a tiled parallel dimension: a loop over smaller tiles around the operations of each tile."""
     _strip_mine(kernel.body.block, dim, size)
@@ -231,19 +246,20 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     record(kernel, "pack", **arguments)
 
 
-def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: int = -1) -> tuple[Value, For]:
+def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: int = -1,
+           reader: Op | None = None) -> tuple[Value, For]:
     """Fill a panel with a factor, or with the tile that it is extended from; returns the panel and the loop after it.
 
-    If it is interleaved along a dimension, whole pairs are filled at a time.
+    If it is interleaved along a dimension, whole pairs are filled at a time. `reader` is by default the contraction.
     """
-    _, contract = contraction(kernel)
+    contract = reader or contraction(kernel)[1]
     loops = enclosing_loops(contract)
     target = next(op for op in loops if op.dim not in factor.type.dims)
     below = loops[loops.index(target) + 1:]
     dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
     filled = [d for d in dims if any(op.dim == d for op in below)]
     source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
-    sizes = {contract.dim if vector == kernel.schedule.vector else vector: size}
+    sizes = {contract.attrs.get("dim", -1) if vector == kernel.schedule.vector else vector: size}
     if interleaved >= 0:
         sizes[interleaved] = sizes.get(interleaved, 0) or 2
     with before(target, contract.loc):
@@ -256,6 +272,25 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
 
         nested(kernel, filled, vector, sizes, fill)
     return buffer, target
+
+
+def pack_blocks(kernel: Kernel, groups: int) -> None:
+    """Pack what is unpacked of a quantised factor, integers, scales and minima, in scratch memory, where the dimension
+    of vectors is that of its rows: all `groups` of a block at a time."""
+    for op in list(kernel.inside(loop.LoadEncoded)):
+        factor, (reader, _) = op.result, next(iter(op.result.uses))
+        if isinstance(op, loop.BlockMinima):             # less than 0 where they are used
+            factor, (reader, _) = reader.results[0], next(iter(reader.results[0].uses))
+        buffer, target = packed(kernel, factor, kernel.schedule.vector, 0, reader=reader)
+        for around in [target.prev, *target.prev.inside(For)] if target.prev is not None else []:
+            if isinstance(around, For) and around.dim == kernel.parallel and groups > 1:
+                around.unroll = groups
+        with before(reader):
+            factor.replace_by(loop.LoadScratch(buffer).result)
+        for dead in {factor.op: None, op: None}:
+            assert dead is not None
+            dead.erase()
+    record(kernel, "pack_blocks", groups=groups)
 
 
 def nested(kernel: Kernel, dims: Sequence[int], vector: int, sizes: Mapping[int, int],

@@ -18,11 +18,12 @@ from mlc.ir import affine, sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
-from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, TensorType, f32, i1, index
+from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, TensorType, f32, i1, i32, index
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
 Index = tuple[Dim, ...]
+Product = tn.DotGeneral | tn.DotBlocks | tn.DotGroups
 
 
 class KernelBuilder:
@@ -32,10 +33,11 @@ class KernelBuilder:
         self.kernel = kernel
         self.body = kernel.body.block
         self.outputs = self.body.terminator.operands
-        self.inner = next((op for op in self.body if isinstance(op, tn.DotGeneral | tn.DotBlocks)), None)
+        self.inner = next((op for op in self.body if isinstance(op, Product)), None)
         self.domain = kernel.iteration_domain()
         self.shape: Index = self.domain.slices
-        self.dims = len(self.shape) + 1 if self.inner is not None else max(1, len(self.shape))    # rank of the domain
+        terms = 0 if self.inner is None else 2 if isinstance(self.inner, tn.DotGroups) else 1
+        self.dims = len(self.shape) + terms if terms else max(1, len(self.shape))    # rank of the domain
         self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
@@ -48,16 +50,14 @@ class KernelBuilder:
         if not domain and self.inner is None:
             domain, tile, rank = [1], [1], 1             # a single point
         if self.inner is not None:
-            domain.append(self.length(self.inner))
-            tile.append(block_of_terms(self.inner))
+            domain += self.lengths(self.inner)
+            tile += [1] * (len(domain) - rank - 1) + [block_of_terms(self.inner)]
         block = Block()
         with at_end(block, kernel.loc):
             if self.inner is not None:
                 with at_end(block, self.inner.loc):
                     home = self.index_at(self.inner.home(self.domain))
-                    self.memo[self.inner.result, home, None] = (
-                        self.contraction(self.inner) if isinstance(self.inner, tn.DotGeneral)
-                        else self.dot_of_pairs(self.inner))
+                    self.memo[self.inner.result, home, None] = _PRODUCTS[type(self.inner)](self, self.inner)
             maps = [self.index_at(map) for map in kernel.result_maps]
             values = [self.value(v, at, None) for v, at in zip(self.outputs, maps)]
             for v, at, value, buffer in zip(self.outputs, maps, values, kernel.outs):
@@ -99,20 +99,22 @@ class KernelBuilder:
         return loop.Map(tuple(tiles), Region(block)).results[0]
 
     # -- loops ----------------------------------------------------------------------------------------------------
-    def length(self, op: tn.DotGeneral | tn.DotBlocks) -> Dim:
-        """Number of terms of each result of a contraction."""
-        if isinstance(op, tn.DotBlocks):
-            return op.x.type.shape[-1]  # type: ignore[no-any-return]
-        return sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+    def lengths(self, op: Product) -> list[Dim]:
+        """Number of terms of each result of a contraction: of groups of them and in a group, if they are in groups."""
+        if isinstance(op, tn.DotGeneral):
+            return [sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)]
+        domain = op.iteration_domain()
+        return [domain.shape[d] for d in domain.reduced]
 
-    def carry(self, init: Value, body: Callable[[Value], Value]) -> Value:
-        """Build a loop over the innermost dimension with one carried tile and its own scope of evaluated values."""
+    def carry(self, init: Value, body: Callable[[Value], Value], inside: int = 0) -> Value:
+        """Build a loop over the reduction dimension, or one after it, with one carried tile and its own scope of
+        evaluated values."""
         block = Block([init.type])
         outer = dict(self.memo)
         with at_end(block, builder.loc):
             loop.Yield((body(block.args[0]),))
         self.memo = outer
-        return loop.For((init,), Region(block), dim=len(self.shape)).results[0]
+        return loop.For((init,), Region(block), dim=len(self.shape) + inside).results[0]
 
     def contraction(self, op: tn.DotGeneral) -> Value:
         last, domain = len(self.shape), self.domain
@@ -177,6 +179,38 @@ class KernelBuilder:
 
         total = self.carry(loop.Full(0.0, TileType(tuple(range(last + 1)), f32)).result, step)
         return loop.Reduce(total, dim=last, kind="add").result
+
+    def dot_of_groups(self, op: tn.DotGroups) -> Value:
+        """The products of groups of integers, each an exact integer, with their scales."""
+        g, q, layout = len(self.shape), len(self.shape) + 1, op.layout
+        maps = [self.index_at(map) for map in op.operand_maps(
+            tuple(loop.coordinate(d) for d in range(g)), op.iteration_domain())[:3]]
+        quads = layout.group // 4
+
+        def stored(kind: type[loop.LoadEncoded], place: Dim, **more: int) -> Value:
+            tiles, access = self.access((loop.coordinate(g - 1), place))
+            return kind(self.buffers[op.w], tiles, None, map=access, encoding=op.encoding, **more).result
+
+        def step(total: Value) -> Value:
+            scale, sums = (self.value(v, at, None) for v, at in zip((op.scale, op.sums), maps[1:]))
+            start: Value = loop.Full(0, TileType(tuple(range(g + 1)), i32)).result
+            if not layout.minima:
+                start = self.map([start, sums], lambda a, b: arith.AddI(a, b).result)
+
+            def quad(dots: Value) -> Value:
+                w = stored(loop.UnpackQuads, loop.coordinate(g) * quads + loop.coordinate(q))
+                return loop.DotQuads(dots, self.value(op.x, maps[0], None), w, dim=q).result
+
+            dots = self.map([self.carry(start, quad, inside=1)], lambda a: arith.SIToFP(a, f32).result)
+            s = stored(loop.BlockScales, loop.coordinate(g), numbers=layout.group)
+            scales = self.map([scale, s], lambda a, b: arith.MulF(a, b).result)
+            total = loop.Contract(total, dots, scales, dim=g).result
+            if not layout.minima:
+                return total
+            t = stored(loop.BlockMinima, loop.coordinate(g), numbers=layout.group)
+            return loop.Contract(total, self.map([t], lambda a: arith.NegF(a).result), sums, dim=g).result
+
+        return self.carry(loop.Full(0.0, TileType(tuple(range(g)), f32)).result, step)
 
     def narrow(self, v: Value, at: Index, dtype: ScalarType) -> Value:
         """The tile of a tensor converted to a narrower element type."""
@@ -371,15 +405,17 @@ def lanes_of_product(op: tn.DotGeneral) -> int:
     return lanes(order) if (order := order_of(op)).startswith("lanes") else 1
 
 
-def adds_in_lanes(op: tn.DotGeneral | tn.DotBlocks) -> bool:
+def adds_in_lanes(op: Product) -> bool:
     """Whether the dimension of the terms of a product is that of the vectors."""
-    return isinstance(op, tn.DotBlocks) or lanes_of_product(op) > 1
+    return isinstance(op, tn.DotBlocks) or (isinstance(op, tn.DotGeneral) and lanes_of_product(op) > 1)
 
 
-def block_of_terms(op: tn.DotGeneral | tn.DotBlocks) -> int:
+def block_of_terms(op: Product) -> int:
     """How many terms of a product are added together: a block of them, or one for each lane."""
     if isinstance(op, tn.DotBlocks):
         return ENCODINGS[op.encoding].elements // 2
+    if isinstance(op, tn.DotGroups):
+        return op.layout.group // 4
     order = order_of(op)
     return terms_in_block(order) or (terms_of_mma(order) or (lanes_of_product(op),))[0]
 
@@ -401,6 +437,9 @@ def _to_index(x: Value, dtype: ScalarType) -> Value:
     return arith.IndexCast(wide, index).result
 
 
+_PRODUCTS: dict[type[Op], Callable[[KernelBuilder, Any], Value]] = {
+    tn.DotGeneral: KernelBuilder.contraction, tn.DotBlocks: KernelBuilder.dot_of_pairs,
+    tn.DotGroups: KernelBuilder.dot_of_groups}
 _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
     Elementwise: KernelBuilder.elementwise, tn.Select: KernelBuilder.elementwise, tn.Cast: KernelBuilder.elementwise,
     tn.Bitcast: KernelBuilder.elementwise, tn.Dequantize: KernelBuilder.dequantize,

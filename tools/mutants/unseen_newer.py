@@ -137,15 +137,20 @@ FAULTS: tuple[Fault, ...] = (
     # a product of complex matrices
     parts("dialects/tensor/parts.py", "again(op, [a, d]) + again(op, [b, c])", "again(op, [a, d]) - again(op, [b, c])",
           ops="dot_general"),
-    # pairs of integers the first of which is negative
-    quantized("dialects/tensor/quantized.py", "tensor.Or(tensor.And(low, full(0xFFFF, low)).result, ",
-              "tensor.Or(low, ", ops="quantized_dot", blame="decompose"),
+    # quads of integers the third of which is negative
+    quantized("dialects/tensor/quantized.py", "full((1 << width) - 1, part)).result if i < count - 1",
+              "full((1 << width) - 1, part)).result if i < count - 2", ops="quantized_dot", blame="decompose"),
     # the transpose of a quantised matrix: lanes lie in different rows
     quantized(LANES, "            and d not in dims_of(*row) and HALF % low.lanes == 0",
               "            and HALF % low.lanes == 0", ops="dequantize"),
     # q4_k, where a block has several vectors: each has the scales of the first
     quantized(LANES, "order = tuple((point[d] + lane) // each for lane in range(low.lanes))",
-              "order = tuple(lane // each for lane in range(low.lanes))", ops="quantized_dot dot_blocks"),
+              "order = tuple(lane // each for lane in range(low.lanes))", ops="dot_blocks"),
+    # the last rows of a matrix, fewer than a vector has lanes: those beyond are read
+    quantized("passes/lower_kernel/quads.py", "min(lane, max(0, count - 1))", "lane", ops="quantized_dot"),
+    # q6_k: scales are negative, too
+    quantized("passes/lower_kernel/quads.py", "byte = arith.ShRSI(top,", "byte = arith.ShRUI(top,",
+              ops="quantized_dot"),
     # q4_k: the scales of 32 and more of the second half of a block
     quantized(BLOCKS, "arith.ShLI(bits(top, 6, 3), arith.constant(4, i32))",
               "arith.ShLI(bits(top, 6, 1), arith.constant(4, i32))", ops="dequantize"),

@@ -20,4 +20,4 @@ func.func @product(%w: tensor<1x4x34xui8>, %x: tensor<2x32xf32>) -> tensor<2x4xf
   func.return %1 : tensor<2x4xf32>
 }
 // CHECK: tensor.kernel %w
-// CHECK: tensor.dot_blocks
+// CHECK: tensor.dot_groups
