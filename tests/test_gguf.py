@@ -171,7 +171,7 @@ def test_steps_with_integers(tmp_path: Path) -> None:
     drafted = mlc.generate(model, prompts, max_tokens=6, logprobs=0, draft=mlc.models.PromptLookup(tokens=3, longest=1))
     assert drafted == together                             # several rows by integers are the same as each alone
     exact = mlc.generate(mlc.models.load(file), prompts[0], max_tokens=1, logprobs=0)
-    assert together[0].log_probabilities[0].value == pytest.approx(exact.log_probabilities[0].value, abs=0.05)
+    assert together[0].log_probabilities[0].value == pytest.approx(exact.log_probabilities[0].value, abs=0.1)
 
 
 # -- tokenizers -------------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class LanguageModel:
         template: As above.
         usual: As above.
         origin: The folder, for messages.
-        integer_products: Whether steps that generate multiply with quantised weights by integers.
+        integer_products: Whether steps that read and generate multiply with quantised weights by integers.
         pooling: How vectors of texts are made of those of their tokens.
         cache_dtype: Type of the numbers of the cache.
 
@@ -349,9 +349,9 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False,
 
     Args:
         folder: Path of the folder or the file.
-        integer_products: Whether tokens are generated with products of integers where weights are quantised: what they
-            are multiplied with is rounded to 8 bits, as llama.cpp does. Faster, and a little less exact. The tokens of
-            prompts are always read exactly.
+        integer_products: Whether prompts are read and tokens generated with products of integers where weights are
+            quantised, whose other factor is rounded to 8 bits, as llama.cpp does. Faster, and a little less exact.
+            Scores of texts and vectors of them are always exact.
         cache_dtype: Type of the numbers of the cache: "int8" takes little more than a fourth of the memory, and rounds
             each head of keys and values to 255 steps, so that no number is off by more than a 254th of the greatest one
             of its head.

@@ -182,7 +182,8 @@ class Steps:
     def _read(self, cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor) -> Cache:
         positions = start + mlc.arange(tokens.shape[1])[None]
         seen = Seen(positions, whole, window.shape[0], first + positions, first)
-        return self.model.hidden(tokens, seen, cache)[1]
+        with integer_products(self.integers):
+            return self.model.hidden(tokens, seen, cache)[1]
 
     def _move(self, cache: Cache, sources: Tensor, targets: Tensor, window: Tensor) -> Cache:
         rows = mlc.arange(window.shape[0])[None]
