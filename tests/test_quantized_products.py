@@ -94,7 +94,7 @@ def test_schedules_keep_the_bits(encoding: str, rows: int) -> None:
         pipeline.lower(module, "loop", machine)
         assert [op.fused for op in module.inside(loop.DotQuads)] == [level == "cooperlake"]
         assert bool(list(module.inside(loop.Scratch))) == (rows > machine.vector_registers // 4)
-        assert bool(list(module.inside(loop.Prefetch))) == (rows <= machine.vector_registers // 4)
+        assert any(True for _ in module.inside(loop.Prefetch))
         found = interpreted(module, args)
         assert difference(found, wanted, "bits") is None, level
 

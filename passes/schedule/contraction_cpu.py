@@ -246,6 +246,8 @@ def schedule_groups(kernel: Kernel, machine: Cpu) -> None:
     tile(kernel, m, even(kernel.domain[m], ROWS, most))
     strip_mine(kernel, m, most)
     pack_blocks(kernel, groups)
+    filling = next(op for op in kernel.inside(loop.For) if op.dim == kernel.parallel)
+    prefetch_blocks(kernel, filling, LINE)
 
 
 def columns_and_rows(kernel: Kernel) -> tuple[int | None, int | None]:
