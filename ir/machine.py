@@ -81,7 +81,8 @@ class Cpu(Machine):
     handover_ns       nanoseconds of work that amortize handing it to a thread
     ps_...            picoseconds per byte accessed, and per 32-bit element of a vector operation
     scalar_factor     slowdown of operations that are not vectorized
-    byte_dot          whether an instruction adds four products of bytes to each 32-bit lane (AVX512_VNNI)
+    byte_pairs        whether an instruction adds two products of bytes in each 16-bit lane (SSSE3, AVX2, AVX512BW)
+    byte_dot          whether one adds four of them to each 32-bit lane (AVX512_VNNI)
     """
 
     order: ClassVar[str] = "cpu"
@@ -100,6 +101,7 @@ class Cpu(Machine):
     ps_fma: int = 15
     ps_gather: int = 300
     scalar_factor: int = 16                # 32-bit lanes of 512 bits
+    byte_pairs: bool = True                # all x86-64-v2
     byte_dot: bool = False                 # Cascade Lake, Ice Lake [Intel], Zen 4 [AMD]
 
 

@@ -1,13 +1,12 @@
 """Products of integers with quantised rows: bits are those of the reference for every level of x86-64, at odd sizes."""
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import mlc
 from mlc.backends.cpu.targets import LEVELS, host
+from mlc.backends.executable import build
 from mlc.dialects import loop, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.encodings import ENCODINGS
@@ -20,28 +19,48 @@ from tests.arrays import Array, difference
 from tests.low_programs import Program
 from tests.test_gguf import blocks_of
 
-DOT = """func.func @dot(%c: memref<?x16xi32>, %a: memref<?x64xi8>, %b: memref<?x64xi8>, %n: index) {
+
+def through(instruction: str, types: str, count: int, sums: str) -> str:
+    """A function that applies an instruction to rows of two matrices of bytes, and of sums."""
+    own = "%x, " if "dot" in instruction else ""
+    return f"""func.func @dot(%c: memref<?x{sums}>, %a: memref<?x{count}xi8>, %b: memref<?x{count}xi8>, %n: index) {{
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
-  scf.for %i = %0 to %n step %1 {
-    %x = vector.load %c[%i, %0] : memref<?x16xi32>, vector<16xi32>
-    %y = vector.load %a[%i, %0] : memref<?x64xi8>, vector<64xi8>
-    %z = vector.load %b[%i, %0] : memref<?x64xi8>, vector<64xi8>
-    %r = x86vector.avx512.dot_bytes %x, %y, %z : vector<64xi8> -> vector<16xi32>
-    vector.store %r, %c[%i, %0] : memref<?x16xi32>, vector<16xi32>
-  }
+  scf.for %i = %0 to %n step %1 {{
+    %x = vector.load %c[%i, %0] : memref<?x{sums}>, vector<{sums}>
+    %y = vector.load %a[%i, %0] : memref<?x{count}xi8>, vector<{count}xi8>
+    %z = vector.load %b[%i, %0] : memref<?x{count}xi8>, vector<{count}xi8>
+    %r = x86vector.{instruction} {own}%y, %z : {types}
+    vector.store %r, %c[%i, %0] : memref<?x{sums}>, vector<{sums}>
+  }}
   func.return
-}"""
+}}"""
+
+
 SHAPES = [(1, 13, 512), (3, 40, 256), (5, 1, 256), (8, 33, 768), (9, 16, 256), (37, 21, 512)]
 """Rows, columns and terms: of few rows, and of those for which columns are unpacked into panels."""
 
 
+def bytes_with_corners(rng: np.random.Generator, rows: int, count: int) -> list[Array]:
+    return [rng.choice([*range(-128, 128), *[-128, 127, -1, 0] * 20], (rows, count)).astype(np.int8) for _ in range(2)]
+
+
 @pytest.mark.skipif(not host().has("avx512vnni"), reason="no AVX512_VNNI")
-def test_the_instruction_is_what_the_interpreter_says() -> None:
-    rng, n = np.random.default_rng(0), 64
-    bytes = [rng.choice([*range(-128, 128), *[-128, 127, -1, 0] * 20], (n, 64)).astype(np.int8) for _ in range(2)]
-    sums = rng.choice([0, 1, -1, 2**31 - 1, -2**31], (n, 16)).astype(np.int32)
-    Program(DOT, [LEVELS["cooperlake"]]).check("dot", [sums, *bytes, n])
+@pytest.mark.parametrize("count", [16, 32, 64])
+def test_dot_bytes_is_what_the_interpreter_says(count: int) -> None:
+    rng, lanes = np.random.default_rng(0), count // 4
+    sums = rng.choice([0, 1, -1, 2**31 - 1, -2**31], (64, lanes)).astype(np.int32)
+    text = through("avx512.dot_bytes", f"vector<{count}xi8> -> vector<{lanes}xi32>", count, f"{lanes}xi32")
+    Program(text, [LEVELS["cooperlake"]]).check("dot", [sums, *bytes_with_corners(rng, 64, count), 64])
+
+
+@pytest.mark.parametrize("count, level", [(16, "x86-64-v2"), (32, "x86-64-v3"), (64, "x86-64-v4")])
+def test_pairs_of_bytes_are_what_the_interpreter_says(count: int, level: str) -> None:
+    if not host().runs(LEVELS[level]):
+        pytest.skip(f"no {level}")
+    text = through("pairs_of_bytes", f"vector<{count}xi8>", count, f"{count // 2}xi16")
+    sums, factors = np.zeros((64, count // 2), np.int16), bytes_with_corners(np.random.default_rng(0), 64, count)
+    Program(text, [LEVELS[level]]).check("dot", [sums, *factors, 64])
 
 
 def factors(encoding: str, rows: int, columns: int, terms: int) -> list[Array]:
@@ -84,23 +103,23 @@ class Encoded:
 @pytest.mark.parametrize("encoding", ["q8_0", "q4_k", "q6_k"])
 @pytest.mark.parametrize("rows", [2, 11])
 def test_schedules_keep_the_bits(encoding: str, rows: int) -> None:
-    """Interpreted without a schedule, and with those of machines with and without the instruction."""
+    """Interpreted, and in code, with the schedules of machines with and without instructions for bytes."""
     args = factors(encoding, rows, 21, 256)
     wanted = tensor.QuantizedDot.ref(Encoded(encoding), *args)  # type: ignore[arg-type]
-    for level in ("x86-64-v2", "x86-64-v4", "cooperlake"):
-        machine = LEVELS[level].machine
+    plain = Cpu(vector_bits=128, vector_registers=16, byte_pairs=False)
+    for machine, by in ((plain, "none"), *((LEVELS[level].machine, by) for level, by in (
+            ("x86-64-v2", "pairs"), ("x86-64-v4", "pairs"), ("cooperlake", "quads")))):
         assert isinstance(machine, Cpu)
         module = product(encoding, rows, 21, 256, args[1].shape[1])
         pipeline.lower(module, "loop", machine)
-        assert [op.fused for op in module.inside(loop.DotQuads)] == [level == "cooperlake"]
+        assert [op.instruction for op in module.inside(loop.DotQuads)] == [by]
         assert bool(list(module.inside(loop.Scratch))) == (rows > machine.vector_registers // 4)
         assert any(True for _ in module.inside(loop.Prefetch))
-        found = interpreted(module, args)
-        assert difference(found, wanted, "bits") is None, level
-
-
-def interpreted(module: Module, args: list[Array]) -> Any:
-    return run_function(module, "main", args)[0]
+        found = run_function(module, "main", args)[0]
+        assert difference(found, wanted, "bits") is None, by
+        if by == "none":
+            entry = build(pipeline.resume(module, machine=machine), LEVELS["x86-64-v2"]).entry("main")
+            assert difference(entry.call(args)[0], wanted, "bits") is None
 
 
 @pytest.mark.parametrize("rows", [1, 7, 9, 40])

@@ -53,7 +53,7 @@ LEVELS = {
                               name="sapphirerapids"),
 }
 ARM = {"aarch64": Target("aarch64", "aarch64-unknown-linux-gnu", "generic", ("+fp-armv8", "+neon"),
-                         Cpu(vector_bits=128, vector_registers=16))}
+                         Cpu(vector_bits=128, vector_registers=16, byte_pairs=False))}
 """Targets for cross compilation only. NEON has 32 registers, of which schedules use 16, since more have not been
 measured to be faster."""
 TARGETS = {**LEVELS, **ARM}

@@ -171,21 +171,26 @@ class DotPairs(InKernel, name="loop.dot_pairs", pure=True):
 
 class DotQuads(Combining, name="loop.dot_quads"):
     """result[p] = acc[p] + sum over the block of dimension dim of the products of the four bytes of lhs, with sign, and
-    of rhs, without
+    of rhs, without, of which at most the low `bits` are not 0
 
-    With `fused`, an instruction does each step (`x86vector.avx512.dot_bytes`). The result is the same.
+    The result is the same with instructions of x86 that add products: of pairs of bytes (`x86vector.pairs_of_bytes`),
+    or of quads (`x86vector.avx512.dot_bytes`).
     """
 
     acc: Value
     lhs: Value
     rhs: Value
     dim: int
-    fused: bool = False
+    bits: int = 8
+    instruction: str = "none"
+    enums = {"instruction": ("none", "pairs", "quads")}
 
     def infer(self) -> Type:
         acc, lhs, rhs = (as_tile(self, v, i32) for v in self.operands)
         if self.dim in acc.dims or not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim}:
             self.fail(f"{lhs} and {rhs} do not accumulate into {acc}", code="MLC0151")
+        if not 1 <= self.bits <= 8:
+            self.fail(f"bits = {self.bits} of bytes", code="MLC0151")
         return acc
 
     def used_dims(self) -> set[int]:

@@ -48,6 +48,7 @@ class Encoding:
     parts     of blocks [n, bytes]: integers, scales and minima
     minima    whether there are minima
     zero      what is added to the integers so that they are bytes without sign
+    bits      of those bytes that may not be 0
     group     numbers in a row that share a scale, and a minimum
     """
 
@@ -57,6 +58,7 @@ class Encoding:
     parts: Callable[[Array], Parts]
     minima: bool = False
     zero: int = 0
+    bits: int = 4
     group: int = 2 * GROUP
 
     def decode(self, blocks: Array) -> Array:
@@ -127,9 +129,10 @@ def _q6_k(blocks: Array) -> Parts:
 
 
 ENCODINGS: Mapping[str, Encoding] = {e.name: e for e in (
-    Encoding("q8_0", 32, 34, _q8_0, zero=128), Encoding("q4_0", 32, 18, _q4_0, zero=8),
+    Encoding("q8_0", 32, 34, _q8_0, zero=128, bits=8), Encoding("q4_0", 32, 18, _q4_0, zero=8),
     Encoding("q4_1", 32, 20, _q4_1, minima=True), Encoding("q4_k", 256, 144, _q4_k, minima=True),
-    Encoding("q5_k", 256, 176, _q5_k, minima=True), Encoding("q6_k", 256, 210, _q6_k, zero=32, group=GROUP))}
+    Encoding("q5_k", 256, 176, _q5_k, minima=True, bits=5),
+    Encoding("q6_k", 256, 210, _q6_k, zero=32, bits=6, group=GROUP))}
 """The encodings by name."""
 
 

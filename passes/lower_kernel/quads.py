@@ -246,54 +246,68 @@ def scales_of_groups(low: Lowering, op: loop.BlockScales) -> None:
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
+WORD = (1 << 15) - 1
+"""The greatest number of 16 bits."""
+
+
 @rule(loop.DotQuads)
 def _dot_quads(low: Lowering, op: loop.DotQuads) -> None:
     if op.dim == low.scope.vector:
         op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain", code="MLC0171")
     lanes = low.lanes if low.in_lanes(op.result.type.dims) else 0
-    step = _fused if op.fused and lanes == 16 else _in_words if lanes else _one_by_one
+    by = _INSTRUCTIONS[op.instruction] if lanes else _one_by_one
 
-    def chain(point: Point) -> Value:
-        acc = low.part(op.acc, point)
-        for k in range(low.scope.block[op.dim]):
-            here = (*point[: op.dim], k, *point[op.dim + 1:])
-            parts = [acc, low.part(op.lhs, here), low.part(op.rhs, here)]
-            acc = step(low, *(map(low.spread, parts) if lanes else parts))
-        return acc
+    def total(point: Point) -> Value:
+        places = [(*point[: op.dim], k, *point[op.dim + 1:]) for k in range(low.scope.block[op.dim])]
+        parts = [low.part(op.acc, point), *(low.part(v, p) for v in (op.lhs, op.rhs) for p in places)]
+        acc, *factors = map(low.spread, parts) if lanes else parts
+        return by(acc, factors[: len(places)], factors[len(places):], op.bits)
 
-    low.define(op.result, chain)
+    low.define(op.result, total)
 
 
-def _fused(low: Lowering, acc: Value, x: Value, w: Value) -> Value:
-    bytes = [vector.Bitcast(v, VectorType((64,), i8)).result for v in (w, x)]
-    return x86vector.DotBytes(acc, *bytes).result
-
-
-def _in_words(low: Lowering, acc: Value, x: Value, w: Value) -> Value:
-    """The products of even and of odd bytes, as words. LLVM knows the products of even and of odd lanes, added, as one
-    instruction of x86 (vpmaddwd)."""
-    count = 2 * acc.type.shape[0]
-    words, wide = VectorType((count,), i16), VectorType((count // 2,), i32)
-
-    def split(v: Value, signed: bool) -> list[Value]:
-        eight, both = arith.constant(8, words), vector.Bitcast(v, words).result
-        move = arith.ShRSI if signed else arith.ShRUI
-        return [move(both if odd else arith.ShLI(both, eight).result, eight).result for odd in (0, 1)]
-
-    def extended(v: Value, first: int) -> Value:
-        return arith.ExtSI(vector.Shuffle(v, v, tuple(range(first, count, 2))).result, wide).result
-
-    bytes_of_x = low.once(("bytes", x, True), lambda: split(x, True))
-    bytes_of_w = low.once(("bytes", w, False), lambda: split(w, False))
-    for a, b in zip(bytes_of_x, bytes_of_w):
-        low_half, high_half = (arith.MulI(extended(a, i), extended(b, i)).result for i in (0, 1))
-        acc = arith.AddI(acc, arith.AddI(low_half, high_half).result).result
+def _in_quads(acc: Value, x: Sequence[Value], w: Sequence[Value], bits: int) -> Value:
+    for quads in zip(w, x):
+        acc = x86vector.DotBytes(acc, *(_as_bytes(v) for v in quads)).result
     return acc
 
 
-def _one_by_one(low: Lowering, acc: Value, x: Value, w: Value) -> Value:
-    for i in range(4):
-        byte = arith.ShRSI(arith.ShLI(x, arith.constant(24 - 8 * i, i32)).result, arith.constant(24, i32)).result
-        other = arith.AndI(arith.ShRUI(w, arith.constant(8 * i, i32)).result, arith.constant(255, i32)).result
-        acc = arith.AddI(acc, arith.MulI(byte, other).result).result
+def _as_bytes(quads: Value) -> Value:
+    return vector.Bitcast(quads, VectorType((4 * quads.type.shape[0],), i8)).result
+
+
+def _in_pairs(acc: Value, x: Sequence[Value], w: Sequence[Value], bits: int) -> Value:
+    """Products of two bytes are added in words, then words of several quads as long as no sum exceeds one, then the
+    words of lanes. Of bytes for which one product would, the low and the high 4 bits are multiplied apart."""
+    if 2 << (bits + 7) > WORD + 1:
+        nibbles, four = (arith.constant(n, acc.type) for n in (every_byte(15), 4))
+        low, high = ([arith.AndI(v, nibbles).result for v in part]
+                     for part in (w, [arith.ShRUI(v, four).result for v in w]))
+        above = _in_pairs(arith.constant(0, acc.type), x, high, 4)
+        return arith.AddI(_in_pairs(acc, x, low, 4), arith.ShLI(above, four).result).result
+    together = WORD // (((1 << bits) - 1) << 8)
+    half = arith.constant(16, acc.type)
+    for first in range(0, len(x), together):
+        words: Value | None = None
+        for quads in zip(w[first: first + together], x[first: first + together]):
+            more = x86vector.PairsOfBytes(*(_as_bytes(v) for v in quads)).result
+            words = more if words is None else arith.AddI(words, more).result
+        assert words is not None
+        pairs = vector.Bitcast(words, acc.type).result
+        even = arith.ShRSI(arith.ShLI(pairs, half).result, half).result
+        acc = arith.AddI(acc, arith.AddI(even, arith.ShRSI(pairs, half).result).result).result
     return acc
+
+
+def _one_by_one(acc: Value, x: Sequence[Value], w: Sequence[Value], bits: int) -> Value:
+    for a, b in zip(x, w):
+        for i in range(4):
+            left, top, right, mask = (arith.constant(n, acc.type) for n in (24 - 8 * i, 24, 8 * i, 255))
+            byte = arith.ShRSI(arith.ShLI(a, left).result, top).result
+            other = arith.AndI(arith.ShRUI(b, right).result, mask).result
+            acc = arith.AddI(acc, arith.MulI(byte, other).result).result
+    return acc
+
+
+_INSTRUCTIONS: Mapping[str, Callable[[Value, Sequence[Value], Sequence[Value], int], Value]] = {
+    "none": _one_by_one, "pairs": _in_pairs, "quads": _in_quads}

@@ -157,4 +157,11 @@ def _dot(low: Lowering, op: x86vector.Dot) -> list[Value]:
 
 @rule(x86vector.DotBytes)
 def _dot_bytes(low: Lowering, op: x86vector.DotBytes) -> list[Value]:
-    return [llvm.CallIntrinsic(x86vector.DOT_BYTES, tuple(map(low.one, op.operands)), types=(op.src.type,)).result]
+    name = x86vector.DOT_BYTES[op.a.type.shape[0]]
+    return [llvm.CallIntrinsic(name, tuple(map(low.one, op.operands)), types=(op.src.type,)).result]
+
+
+@rule(x86vector.PairsOfBytes)
+def _pairs_of_bytes(low: Lowering, op: x86vector.PairsOfBytes) -> list[Value]:
+    name = x86vector.PAIRS_OF_BYTES[op.a.type.shape[0]]
+    return [llvm.CallIntrinsic(name, tuple(map(low.one, op.operands)), types=(op.result.type,)).result]

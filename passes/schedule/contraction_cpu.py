@@ -54,6 +54,8 @@ KIND = 0.02
 """Slowdown that is accepted for one kind of tiles less: each has code of its own, which takes time to compile."""
 TERMS = 16
 """Most terms of a product that are unrolled."""
+BYTES = 16, 32, 64
+"""Bytes of the vectors that instructions for products of bytes have."""
 LINE = 64
 """Bytes of a line of cache."""
 COLUMNS, LINES = 1024, 8
@@ -225,7 +227,8 @@ def schedule_groups(kernel: Kernel, machine: Cpu) -> None:
     """
     n, dot = kernel.parallel - 1, next(iter(kernel.inside(loop.DotQuads)))
     lanes = lanes_for(kernel.domain[n], machine.vector_bits // 32)
-    dot.fused = machine.byte_dot and lanes * 32 == machine.vector_bits
+    if 4 * lanes in BYTES:
+        dot.instruction = "quads" if machine.byte_dot else "pairs" if machine.byte_pairs else "none"
     m = next((d for d in reversed(range(n)) if kernel.domain[d] != 1), None)
     rows, most = 1 if m is None else guess(kernel.domain[m]), machine.vector_registers // 4
     blocks = next(iter(kernel.inside(loop.UnpackQuads))).layout

@@ -199,7 +199,7 @@ class KernelBuilder:
 
             def quad(dots: Value) -> Value:
                 w = stored(loop.UnpackQuads, loop.coordinate(g) * quads + loop.coordinate(q))
-                return loop.DotQuads(dots, self.value(op.x, maps[0], None), w, dim=q).result
+                return loop.DotQuads(dots, self.value(op.x, maps[0], None), w, dim=q, bits=layout.bits).result
 
             dots = self.map([self.carry(start, quad, inside=1)], lambda a: arith.SIToFP(a, f32).result)
             s = stored(loop.BlockScales, loop.coordinate(g), numbers=layout.group)
