@@ -59,8 +59,8 @@ def parser() -> argparse.ArgumentParser:
         "FUNCTION.o for obj, FUNCTION.onnx for onnx); NAME.so is a module that Python imports as NAME")
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations "
         "(x: mlc.spec(\"B\", 16)) do not tell")
-    add("--target", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, cooperlake, sapphirerapids, aarch64, "
-        "or a GPU: cuda:sm_75 to cuda:sm_120")
+    add("--target", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, cascadelake, cooperlake, "
+        "sapphirerapids, aarch64, or a GPU: cuda:sm_75 to cuda:sm_120")
     add("--cpu", metavar="LEVEL,...", help="of a module: the processors it has code for; the best that fits is chosen "
         "when it is imported (default x86-64-v3,x86-64-v4)")
     add("--weights", choices=["inside", "beside"], default="inside", help="of a module: whether its arrays are in the "

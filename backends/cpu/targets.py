@@ -22,7 +22,8 @@ _V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
 _V2 = ("crc32", "cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
-_COOPER_LAKE = ("avx512bf16", "avx512vnni")
+_CASCADE_LAKE = ("avx512vnni",)
+_COOPER_LAKE = ("avx512bf16", *_CASCADE_LAKE)
 _SAPPHIRE_RAPIDS = ("amx-bf16", "amx-int8", "amx-tile", "avx512bitalg", "avx512fp16", "avx512ifma", "avx512vbmi",
                     "avx512vbmi2", "avx512vpopcntdq", "avxvnni", "gfni", "vaes", "vpclmulqdq")
 
@@ -47,7 +48,9 @@ LEVELS = {
     "x86-64-v2": _level("x86-64-v2", _V1 + _V2, 128),
     "x86-64-v3": _level("x86-64-v3", _V1 + _V2 + _V3, 256),
     "x86-64-v4": _level("x86-64-v4", _V1 + _V2 + _V3 + _V4, 512),
-    # LLVM's name of a processor implies more than a hypervisor may let through. Zen 4 runs code for Cooper Lake.
+    # LLVM's name of a processor implies more than a hypervisor may let through. Ice Lake runs code for Cascade Lake,
+    # and Zen 4 that for Cooper Lake.
+    "cascadelake": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _CASCADE_LAKE, 512), name="cascadelake"),
     "cooperlake": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _COOPER_LAKE, 512), name="cooperlake"),
     "sapphirerapids": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _COOPER_LAKE + _SAPPHIRE_RAPIDS, 512),
                               name="sapphirerapids"),

@@ -45,8 +45,8 @@ def parser() -> argparse.ArgumentParser:
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations do not "
         "tell")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols, for flops and bytes (default 32 for each)")
-    add("--target", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, cooperlake, sapphirerapids, aarch64, "
-        "or a GPU: cuda:sm_75 to cuda:sm_120")
+    add("--target", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, cascadelake, cooperlake, "
+        "sapphirerapids, aarch64, or a GPU: cuda:sm_75 to cuda:sm_120")
     add("--matmul-precision", choices=["ieee", "tf32"], metavar="P", help="on a GPU with tensor cores: ieee or tf32")
     add("--roofline", action="store_true", help="measure what this machine can do, which takes seconds: the least "
         "time that it needs for each kernel")
