@@ -58,6 +58,8 @@ BYTES = 16, 32, 64
 """Bytes of the vectors that instructions for products of bytes have."""
 LINE = 64
 """Bytes of a line of cache."""
+AHEAD = 1 << 14
+"""Least bytes between those of a quantised factor that are read and those that are prefetched for later."""
 COLUMNS, LINES = 1024, 8
 """Columns and lines of memory that are streamed together where there are too few rows for reuse."""
 
@@ -243,14 +245,14 @@ def schedule_groups(kernel: Kernel, machine: Cpu) -> None:
             tile(kernel, m, rows)
         if groups > 1:
             sum.unroll = groups
-        prefetch_blocks(kernel, sum, LINE)
+        prefetch_blocks(kernel, sum, LINE, AHEAD)
         return
     assert m is not None
     tile(kernel, m, even(kernel.domain[m], ROWS, most))
     strip_mine(kernel, m, most)
     pack_blocks(kernel, groups)
     filling = next(op for op in kernel.inside(loop.For) if op.dim == kernel.parallel)
-    prefetch_blocks(kernel, filling, LINE)
+    prefetch_blocks(kernel, filling, LINE, AHEAD)
 
 
 def columns_and_rows(kernel: Kernel) -> tuple[int | None, int | None]:

@@ -75,19 +75,20 @@ def prefetch_rows(kernel: Kernel, load: loop.Load, row: int, count: int, line: i
     record(kernel, "prefetch_rows", dim=f"{row}", count=count)
 
 
-def prefetch_blocks(kernel: Kernel, sum: For, line: int) -> None:
-    """Prefetch the rows of the next tile of a quantised factor, which lie one after the other: with each group of
-    numbers, as many lines of cache as the groups of all rows take. They go to the second cache, to which more may be
-    on their way at a time."""
+def prefetch_blocks(kernel: Kernel, sum: For, line: int, least: int) -> None:
+    """Prefetch the rows of one of the next tiles of a quantised factor, at least `least` bytes ahead. They lie one
+    after the other: with each group of numbers, as many lines of cache as the groups of all rows take. They go to the
+    second cache, to which more may be on their way at a time."""
     load = next(kernel.inside(loop.LoadEncoded))
     row, layout = kernel.schedule.vector, load.layout
     rows, groups = kernel.schedule.tile[row], layout.elements // layout.group
     taken = -(-rows * layout.bytes // groups)
+    ahead = rows * max(1, -(-least // (rows * load.buffer.type.shape[-1])))
     with before(sum.body.block.terminator, load.loc):
         for first in range(0, taken, line):
             loop.Prefetch(load.buffer, map=AffineMap.get(len(kernel.domain), (
-                loop.coordinate(row) + rows, loop.coordinate(sum.dim) * taken + first)), locality=2)
-    record(kernel, "prefetch_blocks", dim=f"{row}")
+                loop.coordinate(row) + ahead, loop.coordinate(sum.dim) * taken + first)), locality=2)
+    record(kernel, "prefetch_blocks", dim=f"{row}", rows=ahead)
 
 
 def strip_mine(kernel: Kernel, dim: int, size: int) -> None:
