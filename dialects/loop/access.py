@@ -150,12 +150,14 @@ class Prefetch(InKernel, name="loop.prefetch", pure=False):
     """Bring buffer[map(p)] into a cache, for the first point of each block; no effect on any result.
 
     The position counts in row-major order: it may lie outside of its row, and of the buffer. `locality` is 3 for the
-    cache next to the core, 2 for the next one, and so on.
+    cache next to the core, 2 for the next one, and so on. With `guarded`, nothing is done beyond the last row: the
+    branch also keeps prefetches apart where LLVM would have all of a long block of code come first.
     """
 
     buffer: Value
     map: AffineMap
     locality: int = 3
+    guarded: bool = False
 
     def infer(self) -> tuple[Type, ...]:
         check_access(self, self.buffer, self.map, ())

@@ -172,7 +172,15 @@ def _prefetch(low: Lowering, op: loop.Prefetch) -> None:
     flat, _ = flatten(low, op.buffer)
     first = (0,) * len(low.kernel.domain)
     where = scalar_index(low, address(low, Access(op.buffer, op.map.results)), (), first)
-    memref.Prefetch(flat, (where,), localityHint=op.locality)
+    if not op.guarded:
+        memref.Prefetch(flat, (where,), localityHint=op.locality)
+        return
+    row = scalar_index(low, op.map.results[0], (), first)
+    inside = arith.CmpI("slt", row, memref.Dim(op.buffer, arith.constant(0, index)).result).result
+    branch = scf.branch(inside, otherwise=False)
+    with at_end(branch.then_body.block):
+        memref.Prefetch(flat, (where,), localityHint=op.locality)
+        scf.Yield(())
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def prefetch_blocks(kernel: Kernel, sum: For, line: int, least: int) -> None:
     with before(sum.body.block.terminator, load.loc):
         for first in range(0, taken, line):
             loop.Prefetch(load.buffer, map=AffineMap.get(len(kernel.domain), (
-                loop.coordinate(row) + ahead, loop.coordinate(sum.dim) * taken + first)), locality=2)
+                loop.coordinate(row) + ahead, loop.coordinate(sum.dim) * taken + first)), locality=2, guarded=True)
     record(kernel, "prefetch_blocks", dim=f"{row}", rows=ahead)
 
 
