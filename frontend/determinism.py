@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from mlc.frontend.arguments import coded
+
 _asked = {"enabled": False, "warn_only": False}
 
 
+@coded
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for results that are the same in every run, which those of mlc are anyway.
 
@@ -21,6 +24,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     _asked.update(enabled=bool(mode), warn_only=bool(warn_only))
 
 
+@coded
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether `use_deterministic_algorithms` has been called with True.
 
@@ -34,6 +38,7 @@ def are_deterministic_algorithms_enabled() -> bool:
     return _asked["enabled"]
 
 
+@coded
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether `use_deterministic_algorithms` has been called with `warn_only`.
 

@@ -179,13 +179,11 @@ def exit_status(stop: SystemExit) -> int:
 
 def status_of(error: BaseException) -> int:
     """The exit status for an exception."""
-    if isinstance(error, MemoryError):
-        return USAGE
-    if isinstance(error, InternalError) or not isinstance(error, Error | OSError):
+    if isinstance(error, InternalError):
         return DEFECT
-    if isinstance(error, OSError):
-        return USAGE
-    return USAGE if error.code in USAGE_CODES else WRONG_INPUT
+    if isinstance(error, Error):
+        return USAGE if error.code in USAGE_CODES else WRONG_INPUT
+    return USAGE if isinstance(error, OSError | MemoryError) else DEFECT
 
 
 def failure(error: Exception, options: Options, words: list[str]) -> int:
@@ -193,7 +191,7 @@ def failure(error: Exception, options: Options, words: list[str]) -> int:
     if options.debug:
         traceback.print_exception(error)
     status = status_of(error)
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, Error):
         error = file_error(error)
     if isinstance(error, MemoryError) and not isinstance(error, Error):
         error = UserError(f"out of memory: {error}".removesuffix(": "), code="MLC0328")
