@@ -212,8 +212,14 @@ class Call:
         key: list[Any] = [op]
         for i, x in enumerate(args):
             name = op.parameter(i)
+            if type(x) is Tensor and name not in op.operands:
+                x = _as_number(name, x)
+                self.args = (*self.args[:i], x, *args[i + 1:])
             key.append(self.operand(x, op.is_literal(name, x)) if name in op.operands else frozen(x))
         for name, x in keywords.items():
+            if type(x) is Tensor and name not in op.operands:
+                x = _as_number(name, x)
+                self.keywords = {**self.keywords, name: x}
             key.append((name, self.operand(x, op.is_literal(name, x)) if name in op.operands else frozen(x)))
         if self.device != CPU:
             self.device = common_device(self.arrays, self.given, op.name)
@@ -268,6 +274,16 @@ class Call:
         self.given.append(given)
         self.weak.append(weak)
         return array.dtype, array.shape
+
+
+def _as_number(name: str, x: Tensor) -> Any:
+    """A tensor without dimensions, in place of a constant of the kernel, as the number that it is now."""
+    if x.ndim:
+        return x
+    if x.requires_grad:
+        raise UserTypeError(f"{name} is a number, and has no gradient: a tensor that requires one stands for none",
+                            code="MLC0364", loc=user_loc(), hint=f"pass {name}.detach()")
+    return x.item()
 
 
 def frozen(x: Any) -> Any:

@@ -127,7 +127,7 @@ def _captured(call: Call, code: Specialization, state: State, returned: tuple[in
         return None
     changes, record = None, None
     if for_backward and returned is not None:
-        record = RecordedCalls(recorded, own, returned,
+        record = RecordedCalls(recorded, own, returned, inputs,
                                lambda given: _with_history(recorded, returned, own, code.entry.interface, given))
     if returned is not None:
         changes = _changes(call, code, returned, before, record)

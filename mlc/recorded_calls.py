@@ -16,7 +16,7 @@ import numpy as np
 from mlc.frontend.autograd.function_node import FunctionNode
 from mlc.frontend.autograd.graph import Edge, edge_to
 from mlc.frontend.recorded_function import Recorded
-from mlc.frontend.tensor import Tensor
+from mlc.frontend.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from mlc.backends.cpu.captured import CapturedInputs
@@ -40,24 +40,24 @@ class RecordedCalls:
 
     own       number of the arguments of a call, before the captured inputs
     returned  numbers of the results that a call returns
-    history   the places of those that have a history at present, given the arguments that require a gradient
-    captured  the captured inputs of the fast path
+    inputs    the captured inputs of the code, which stay when the fast path is given up during a call
+    history   the places of results that have a history at present, given the arguments that require a gradient
+    captured  what knows the state of the inputs that the guards are for
     """
 
     captured: CapturedInputs
 
-    def __init__(self, recorded: Recorded, own: int, returned: Sequence[int],
+    def __init__(self, recorded: Recorded, own: int, returned: Sequence[int], inputs: Sequence[Any],
                  history: Callable[[tuple[int, ...]], list[int]]) -> None:
-        self.recorded, self.own, self.returned, self.history = recorded, own, returned, history
+        self.recorded, self.own, self.returned, self.inputs, self.history = recorded, own, returned, inputs, history
         self._state: object = None                         # of the captured inputs, that the plans are for
         self._plans: dict[tuple[int, ...], _Plan] = {}     # by the arguments that require a gradient
-        self._replaced: dict[int, dict[int, Any]] = {}     # by the thread that calls
+        self._replaced: dict[int, dict[int, Any]] = {}     # arrays by the thread that calls
 
     def keep(self) -> None:
         """Keep the elements of captured inputs that the call replaces, or the next one writes."""
-        inputs = self.captured.inputs
-        replaced = {j: inputs[j]._array for j in self.recorded.stored}
-        replaced.update((j, x.copy()) for j, x in enumerate(inputs) if type(x) is np.ndarray)
+        replaced = {j: self.inputs[j]._array for j in self.recorded.stored}
+        replaced.update((j, x.copy()) for j, x in enumerate(self.inputs) if type(x) is np.ndarray)
         self._replaced[threading.get_ident()] = replaced
 
     def __call__(self, *values: Any) -> None:
@@ -69,9 +69,9 @@ class RecordedCalls:
         plan = self._plan(wanted)
         if not plan.places:
             return
-        operands = [*given, *self.captured.inputs]
+        operands = [*given, *self.inputs]
         for j, x in replaced.items():
-            operands[self.own + j] = x
+            operands[self.own + j] = wrap(x)               # a tensor, which hooks of saved tensors may ask for
         FunctionNode(self.recorded.function, plan.wrt, [*[edge_to(given[i]) for i in wanted], *plan.edges], operands,
                      [self.returned[i] for i in plan.places], [values[i] for i in plan.places], self.recorded.depends)
 
@@ -80,7 +80,7 @@ class RecordedCalls:
             self._state, self._plans = self.captured.snapshot, {}
         plan = self._plans.get(wanted)
         if plan is None:
-            reached = [(self.own + j, x) for j, x in enumerate(self.captured.inputs)
+            reached = [(self.own + j, x) for j, x in enumerate(self.inputs)
                        if type(x) is Tensor and x.requires_grad]
             plan = self._plans[wanted] = _Plan((*wanted, *(i for i, _ in reached)), [edge_to(x) for _, x in reached],
                                                self.history(wanted))

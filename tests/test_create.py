@@ -65,6 +65,16 @@ def test_to_takes_another_tensor_recorded_or_not() -> None:
         assert [t.dtype for t in g(mlc.ones(2), mlc.ones(1, dtype=mlc.float16))] == [mlc.float16] * 2 + [mlc.float64]
 
 
+def test_a_0d_tensor_stands_for_the_number_that_it_is_at_the_call() -> None:
+    x, y = mlc.tensor([-1.0, 3.0]), mlc.tensor(0.5)
+    for number in (0.5, 2.0, -1.0):
+        y.fill_(number)
+        assert nn.functional.leaky_relu(x, y).tolist() == [-number, 3.0]
+        assert nn.functional.threshold(x, 0, value=y).tolist() == [number, 3.0]
+    with pytest.raises(UserError, match="MLC0364"):
+        nn.functional.leaky_relu(x, y.clone().requires_grad_())
+
+
 def test_a_0d_tensor_stands_for_a_number() -> None:
     def f(x: Any, y: Any) -> Any:
         return nn.functional.threshold(x, y, y * 2)

@@ -43,6 +43,29 @@ def descent(lib: Any) -> Any:
     return Descent
 
 
+def functional(lib: Any) -> Any:
+    """An optimizer whose step puts other values into the state, in place of changing them."""
+    class Functional(lib.optim.Optimizer):  # type: ignore[misc]
+        def __init__(self, params: Any, lr: float = 0.1, decay: float = 0.5) -> None:
+            super().__init__(params, {"lr": lr, "decay": decay})
+
+        @lib.no_grad()  # type: ignore[untyped-decorator]
+        def step(self, closure: Any = None) -> None:
+            for group in self.param_groups:
+                for p in group["params"]:
+                    state = self.state[p]
+                    if not state:
+                        state.update(step=0, mean=lib.zeros_like(p), last=lib.zeros_like(p))
+                    state["step"] = state["step"] + 1
+                    state["mean"] = 0.5 * state["mean"] + 0.5 * p.grad + 0.1 * state["last"]
+                    state["last"] = p.grad.clone()
+                    p.sub_(state["mean"] / (1 - 0.5 ** state["step"]), alpha=group["lr"])
+            if "all" not in self.state:
+                self.state["all"] = {"steps": 3}
+
+    return Functional
+
+
 def trained(lib: Any, compile: Any = None, cls: Any = None) -> tuple[Any, Any, Any]:
     """The optimizer, its parameter, and a function that makes a step, after three steps under a scheduler."""
     w = lib.ones(3).requires_grad_()
@@ -159,3 +182,26 @@ def test_hooks_on_steps(make: Any) -> None:
         found.append(seen)
         assert len(seen) == 3 and math.isclose(seen[1][1][0], 0.5)
     assert found[0] == found[1]
+
+
+def test_a_step_may_put_other_values_into_the_state() -> None:
+    wanted, w, _ = trained(torch, cls=functional(torch))
+    for compile in (None, mlc.compile):
+        opt, ours, _ = trained(mlc, compile, functional(mlc))
+        np.testing.assert_allclose(ours.detach().numpy(), w.detach().numpy(), rtol=1e-5)
+        for name in ("mean", "last"):
+            np.testing.assert_allclose(opt.state[ours][name].numpy(), wanted.state[w][name].numpy(), rtol=1e-4)
+        assert opt.state_dict()["state"]["all"] == {"steps": 3}
+
+
+def test_hooks_on_a_step_that_calls_that_of_its_base_run_once() -> None:
+    class Own(mlc.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    w = mlc.ones(1).requires_grad_()
+    opt, calls = Own([w], lr=0.1), list[int]()
+    opt.register_step_post_hook(lambda *_: calls.append(1))
+    w.sum().backward()
+    opt.step()
+    assert calls == [1]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.autograd.graph import alone
 from mlc.frontend.autograd.hooks import RemovableHandle
 from mlc.frontend.functions import create
@@ -80,21 +81,33 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def public(self: Any, *args: Any, **keywords: Any) -> Any:
         held, given = vars(self), (self, *args)
-        for hook in [*held.get("_before_step", {}).values()]:
-            given, keywords = hook(self, given, keywords) or (given, keywords)
-        if held.get("_own") is not None and recording.trace is not None:
-            _prepare(self)
-        out = step(*given, **keywords)
-        for hook in [*held.get("_after_step", {}).values()]:
-            hook(self, given, keywords)
+        if held.get("_steps"):                             # by super().step()
+            return step(*given, **keywords)
+        held["_steps"] = True
+        try:
+            for hook in [*held.get("_before_step", {}).values()]:
+                changed = hook(self, given, keywords)
+                if changed is not None:
+                    given, keywords = changed
+            before = _prepared(self) if held.get("_own") is not None and recording.trace is not None else []
+            out = step(*given, **keywords)
+            _write_back(self, before)
+            for hook in [*held.get("_after_step", {}).values()]:
+                hook(self, given, keywords)
+        finally:
+            del held["_steps"]
         return out
 
     return public
 
 
-def _prepare(optimizer: Any) -> None:
-    """Have the state be one that a recorded step may change: full, and of tensors."""
-    captures = captures_in_progress("step")
+Held = dict[str, Any]
+
+
+def _prepared(optimizer: Any) -> list[tuple[Held, Held]]:
+    """Have the state be one that a recorded step may change: full, and of tensors. Returns that of each parameter, and
+    a copy of it."""
+    captures, prepared = captures_in_progress("step"), list[tuple[Held, Held]]()
     for p in (p for group in optimizer.param_groups for p in group["params"] if p.grad is not None):
         held = optimizer.state.get(p)
         if not held:
@@ -105,6 +118,26 @@ def _prepare(optimizer: Any) -> None:
             for key in [key for key, x in held.items() if type(x) in (int, float)]:
                 held[key] = create.tensor(held[key], dtype="float64" if type(held[key]) is float else "int64")
         captures.made.append(held)
+        prepared.append((held, {**held}))
+    return prepared
+
+
+def _write_back(optimizer: Any, prepared: Sequence[tuple[Held, Held]]) -> None:
+    """Have the tensors of the state before a recorded step have the elements of those that it has put in their place:
+    `state["mean"] = 0.9 * state["mean"] + ...` changes the former one in place."""
+    for held, before in prepared:
+        for key in {**before, **held}:
+            old, new = before.get(key), held.get(key)
+            if old is new:
+                continue
+            if not (isinstance(old, Tensor) and isinstance(new, Tensor) and old.shape == new.shape
+                    and old.dtype is new.dtype):
+                raise refusal(f"a step of {type(optimizer).__name__} makes {key!r} of a parameter's state another kind "
+                              "of value, which would happen once, while it is recorded", code="MLC0996", loc=user_loc(),
+                              hint="keep tensors of one shape and dtype in the state, or call the step uncompiled")
+            with GradMode(False):
+                old.copy_(new)
+            held[key] = old
 
 
 def loaded(held: Mapping[str, Any], p: Tensor) -> dict[str, Any]:

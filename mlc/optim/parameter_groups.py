@@ -41,7 +41,8 @@ FLAGS = {"foreach": None, "capturable": False, "differentiable": False, "fused":
 """PyTorch's choices of an implementation, and their defaults. An update is one compiled function under all of them."""
 
 
-_HELD = ("param_groups", "state", "_updates", "_repeated", "_flags", "_names", "_before_step", "_after_step")
+_HELD = ("param_groups", "state", "_updates", "_repeated", "_flags", "_names", "_before_step", "_after_step",
+         "_steps")
 """Attributes of an optimizer that holds parameters, which are no settings."""
 
 
@@ -136,7 +137,7 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
     counts_updates = True
     """Whether a saved state says how many updates a parameter has had."""
     param_groups: list[dict[str, Any]]
-    state: dict[Tensor, dict[str, Any]]
+    state: dict[Any, dict[str, Any]]
     _own: dict[str, Any] | None = None
     """The settings of an optimizer whose `step` is the subclass's, and whose state is what that makes it."""
     _names: tuple[str, ...] | None = None
@@ -315,8 +316,10 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
         """
         numbers = self._numbers()
         rates = {id(p): group["lr"] for group in self.param_groups for p in group["params"]}
-        state = {numbers[id(p)]: self._saved(held, callable(rates[id(p)])) for p, held in self.state.items()}
+        state: dict[Any, Any] = {numbers[id(p)]: self._saved(held, callable(rates[id(p)]))
+                                 for p, held in self.state.items() if isinstance(p, Tensor)}
         state = {number: held for number, held in state.items() if held}
+        state.update((key, x) for key, x in self.state.items() if not isinstance(key, Tensor))
         groups = [{**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
         return {"state": state, "param_groups": groups}
 
@@ -347,12 +350,13 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
             raise UserError(f"the state is of groups of {sizes} parameters, the optimizer's are of {own}",
                             code="MLC0377", loc=user_loc(), hint="make the optimizer with the parameters of the one "
                                                                  "that was saved, in the same groups")
-        state: dict[Tensor, dict[str, Any]] = {} if self._own is None else defaultdict(dict)
+        state: dict[Any, dict[str, Any]] = {} if self._own is None else defaultdict(dict)
         for theirs, ours in zip(groups, self.param_groups):
             rule = self._with({**ours, **theirs})
             for number, p in zip(theirs["params"], ours["params"]):
                 if number in state_dict["state"]:
                     state[p] = _checked(rule, number, p, state_dict["state"][number])
+        state.update((key, x) for key, x in state_dict["state"].items() if not isinstance(key, int))
         self.state = state
         for theirs, ours in zip(groups, self.param_groups):
             ours.update({name: x for name, x in theirs.items() if name != "params"})
