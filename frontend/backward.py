@@ -59,6 +59,7 @@ def run_backward(tensors: Sequence[Any], cotangents: Sequence[Any], create_graph
         chosen = [_value(x) for x in listed(inputs)]
         leaves = {value: owner for value, owner in leaves.items() if value in chosen}
     _check_leaves(leaves.values())
+    _check_called(trace, [*captures.retained], [trace.local(x) for x in roots])
     leaves |= {value: x for value, x in captures.retained.items()
                if value in _Dependence(trace, [value]).of([trace.local(x) for x in roots])}
     found = _pulled(trace, roots, cotangents, [*leaves], create_graph)
@@ -90,6 +91,7 @@ def gradients_of(tensors: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
     reached = _Dependence(trace, {**captures.leaves, **dict.fromkeys(wanted)}).of(within)
     if trace.parent is not None:
         _check_inside(trace, wanted, within)
+    _check_called(trace, wanted, within)
     present = [v for v in dict.fromkeys(wanted) if v in reached]
     found = dict(zip(present, _pulled(trace, roots, cotangents, present, create_graph)))
     return [found.get(v) for v in wanted]
@@ -157,6 +159,25 @@ def _check_inside(trace: Trace, wanted: Sequence[Value], roots: Sequence[Value])
         if not _Dependence(trace, targets).of(roots).keys().isdisjoint(targets):
             _refuse("a function that is called, such as the forward of a module, by what its caller has computed from")
         wanted = targets
+
+
+def _check_called(trace: Trace, wanted: Sequence[Value], roots: Sequence[Value]) -> None:
+    """UserError if a function that is called has computed one of the values, and from it another result that the roots
+    depend on: the way from one to the other is within the function."""
+    for value in wanted:
+        call = value.op
+        if not isinstance(call, func.Call) or len(call.results) < 2:
+            continue
+        known = _Dependence(trace, {r for r in call.results if r is not value})
+        function = known.functions.get(str(call.callee))
+        returned = function.block.terminator.operands if function is not None else ()
+        for result in known.of(roots) if function is not None and not is_custom(function) else ():
+            at, own = (next(i for i, r in enumerate(call.results) if r is x) for x in (result, value))
+            inside = _Dependence(trace, [returned[own]])
+            if returned[at] is not returned[own] and returned[own] in inside.of([returned[at]]):
+                raise refusal("a function that is called, such as the forward of a module, has computed both what is "
+                              "differentiated by and, from it, what is differentiated", code="MLC0720", loc=user_loc(),
+                              hint="compute it in the function that is compiled itself, or differentiate eagerly")
 
 
 def _refuse(where: str) -> NoReturn:

@@ -112,8 +112,11 @@ class Arguments:
         self.types: list[TensorType | None] = []           # of leaves with a specification
         self.weak: list[bool] = []
         key: list[Any] = [structure]
+        beside = any(type(x) is Tensor for x in leaves)
         for i, x in enumerate(leaves):
             wanted = specs[i] if specs is not None else None
+            if beside and wanted is None and isinstance(x, np.generic) and x.dtype.kind in "biuf":
+                x = x.item()                               # which has no element type, as in operations
             array, weak = _array_of(x, wanted)
             self.slots.append(array is not None)
             if array is None:

@@ -337,6 +337,25 @@ def of_nothing(w: Tensor, x: Tensor) -> None:
     x.sum().backward()
 
 
+class Pair(nn.Module):
+    """A layer that returns what it has computed on the way, too."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        inner = x * 3
+        return inner, (inner * inner).sum()
+
+
+def by_what_a_layer_has_computed(w: Tensor, x: Tensor) -> None:
+    inner, total = PAIR(w * x)
+    mlc.autograd.grad(total, inner)
+
+
+def by_what_a_layer_has_computed_and_retains(w: Tensor, x: Tensor) -> None:
+    inner, total = PAIR(w * x)
+    inner.retain_grad()
+    total.backward()
+
+
 def of_a_leaf_in_grad_mode(w: Tensor, x: Tensor) -> None:
     w.add_(x)
 
@@ -352,6 +371,7 @@ def rate_after_step(w: Tensor, x: Tensor) -> None:
     OPTIMIZER.step()
 
 
+PAIR = Pair()
 OUTSIDE, W = mlc.zeros(2), mlc.ones(2, requires_grad=True)
 OPTIMIZER = mlc.optim.SGD([W], lr=0.1)
 SCHEDULER = mlc.optim.lr_scheduler.ExponentialLR(OPTIMIZER, 0.5)
@@ -359,6 +379,7 @@ SCHEDULER = mlc.optim.lr_scheduler.ExponentialLR(OPTIMIZER, 0.5)
 
 @pytest.mark.parametrize(("f", "code"), [
     (in_a_loop, "MLC0720"), (in_a_function_of_its_own, "MLC0720"), (of_nothing, "MLC0430"),
+    (by_what_a_layer_has_computed, "MLC0720"), (by_what_a_layer_has_computed_and_retains, "MLC0720"),
     (of_a_leaf_in_grad_mode, "MLC0439"), (of_history, "MLC0758"), (rate_after_step, "MLC0722")])
 def test_what_cannot_be_recorded_is_refused(f: Callable[..., Any], code: str) -> None:
     with pytest.raises(UserError, match=code):

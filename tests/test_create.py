@@ -66,13 +66,14 @@ def test_to_takes_another_tensor_recorded_or_not() -> None:
 
 
 def test_a_0d_tensor_stands_for_the_number_that_it_is_at_the_call() -> None:
+    F: Any = nn.functional
     x, y = mlc.tensor([-1.0, 3.0]), mlc.tensor(0.5)
     for number in (0.5, 2.0, -1.0):
         y.fill_(number)
-        assert nn.functional.leaky_relu(x, y).tolist() == [-number, 3.0]
-        assert nn.functional.threshold(x, 0, value=y).tolist() == [number, 3.0]
+        assert F.leaky_relu(x, y).tolist() == [-number, 3.0]
+        assert F.threshold(x, 0, value=y).tolist() == [number, 3.0]
     with pytest.raises(UserError, match="MLC0364"):
-        nn.functional.leaky_relu(x, y.clone().requires_grad_())
+        F.leaky_relu(x, y.clone().requires_grad_())
 
 
 def test_a_0d_tensor_stands_for_a_number() -> None:

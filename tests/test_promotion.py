@@ -131,3 +131,12 @@ def test_numbers_of_numpy_are_numbers_beside_a_tensor(f: Any, dtype: str, shape:
     x = mlc.ones(*shape, dtype=dtype)
     expected = str(f(torch.ones(shape, dtype=getattr(torch, dtype))).dtype).removeprefix("torch.")
     assert f(x).dtype.name == mlc.compile(f)(x).dtype.name == expected
+
+
+def test_numbers_of_numpy_are_numbers_as_arguments_beside_a_tensor_too() -> None:
+    def f(x: Any, a: Any) -> Any:
+        return x * a
+
+    for x in (mlc.tensor([1, 2]), mlc.tensor(1.0)):
+        for a in (np.float64(2), np.int64(2)):
+            assert f(x, a).dtype is mlc.compile(f)(x, a).dtype

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -76,14 +77,24 @@ def hands_parameters_on(cls: type) -> bool:
     return any(p.name.startswith("param") or p.kind is inspect.Parameter.VAR_POSITIONAL for p in first)
 
 
+class _Stepping(threading.local):
+    """The optimizers that make a step in this thread, by their identity: an attribute of theirs would be guarded."""
+
+    def __init__(self) -> None:
+        self.optimizers = set[int]()
+
+
+_stepping = _Stepping()
+
+
 def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """`step` of an optimizer between the hooks on it."""
     @functools.wraps(step)
     def public(self: Any, *args: Any, **keywords: Any) -> Any:
         held, given = vars(self), (self, *args)
-        if held.get("_steps"):                             # by super().step()
+        if id(self) in _stepping.optimizers:               # by super().step()
             return step(*given, **keywords)
-        held["_steps"] = True
+        _stepping.optimizers.add(id(self))
         try:
             for hook in [*held.get("_before_step", {}).values()]:
                 changed = hook(self, given, keywords)
@@ -95,7 +106,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
             for hook in [*held.get("_after_step", {}).values()]:
                 hook(self, given, keywords)
         finally:
-            del held["_steps"]
+            _stepping.optimizers.discard(id(self))
         return out
 
     return public

@@ -41,8 +41,7 @@ FLAGS = {"foreach": None, "capturable": False, "differentiable": False, "fused":
 """PyTorch's choices of an implementation, and their defaults. An update is one compiled function under all of them."""
 
 
-_HELD = ("param_groups", "state", "_updates", "_repeated", "_flags", "_names", "_before_step", "_after_step",
-         "_steps")
+_HELD = ("param_groups", "state", "_updates", "_repeated", "_flags", "_names", "_before_step", "_after_step")
 """Attributes of an optimizer that holds parameters, which are no settings."""
 
 
