@@ -419,7 +419,7 @@ def test_a_graph_is_freed_with_its_last_result() -> None:
 
 def test_what_backward_needs_of_a_donated_tensor_is_kept() -> None:
     double = mlc.compile(lambda x: x * 2, donate="x")
-    for _ in range(3):                                     # by the slow path, then by the fast one
+    for _ in range(3):                                     # also once there is a fast path, which refuses such a call
         w, x = leaf(4), mlc.full((4,), 3.0)
         total = (w * x).sum()
         assert double(x).tolist() == [6.0] * 4

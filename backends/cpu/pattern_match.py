@@ -16,7 +16,8 @@ from mlc.ir.core import Value
 from mlc.ir.types import Type
 
 MAX_ARRAYS, MAX_SYMBOLS, MAX_RESULTS, MAX_RANK = 1024, 16, 512, 8
-"""The largest calls that fit in a `Frame`; patterns of others take the slow path."""
+"""The largest calls that fit in a `Frame`; patterns of others take the slow path. Pullbacks of whole modules have an
+array for each parameter. A frame takes 50 kB of the stack, of which only what a call uses is touched."""
 
 ARRAY, FLOAT, INT, CONSTANT, ITEMS = range(5)
 """The kinds of arguments."""

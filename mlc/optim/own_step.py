@@ -74,7 +74,7 @@ def _added(hooks: dict[int, Any], hook: Callable[..., Any]) -> RemovableHandle:
 def hands_parameters_on(cls: type) -> bool:
     """Whether the constructor of a class takes parameters by itself, and calls that of its base with them."""
     first = [*inspect.signature(cls.__init__).parameters.values()][1:2]  # type: ignore[misc]
-    return any(p.name.startswith("param") or p.kind is inspect.Parameter.VAR_POSITIONAL for p in first)
+    return any("param" in p.name or p.kind is inspect.Parameter.VAR_POSITIONAL for p in first)
 
 
 class _Stepping(threading.local):

@@ -35,12 +35,8 @@ if TYPE_CHECKING:
     from mlc.optim.optimizer import Optimizer
 
 _NO_PARAMETERS = ("it was made without parameters, as the one of a functional step", "opt = Adam(model.parameters())")
-
-
 FLAGS = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
 """PyTorch's choices of an implementation, and their defaults. An update is one compiled function under all of them."""
-
-
 _HELD = ("param_groups", "state", "_updates", "_repeated", "_flags", "_names", "_before_step", "_after_step")
 """Attributes of an optimizer that holds parameters, which are no settings."""
 
