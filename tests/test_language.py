@@ -341,6 +341,12 @@ def test_commands(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("error[") == 2
 
 
+def test_the_name_of_an_import_may_be_no_path(tmp_path: Path) -> None:
+    (tmp_path / "a.mlc").write_text('from "b\0.mlc" import f\n')
+    with pytest.raises(UserError, match="MLC0645"):
+        load(tmp_path / "a.mlc")
+
+
 def test_lark_is_imported_when_a_program_is_loaded() -> None:
     code = "import sys, mlc.tools.cli as c; c.main(['--help']); import mlc.api; sys.exit('lark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

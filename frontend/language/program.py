@@ -206,7 +206,7 @@ class Loader:
         def error(code: str, message: str, hint: str) -> UserError:
             return UserError(message, code=code, hint=hint) if env is None else env.error(at, code, message, hint)
 
-        if env is not None and (not written.endswith(SUFFIX) or os.path.isabs(written)):
+        if env is not None and (not written.endswith(SUFFIX) or os.path.isabs(written) or "\0" in written):
             raise error("MLC0645", f"{written!r} is no program to import", f"give a path from this file to a {SUFFIX}")
         key = os.path.realpath(path)
         if key in self.files:
