@@ -82,8 +82,6 @@ def _offer_now(function: CompiledFunction, state: State, call: Call, code: Speci
     from mlc.backends.cpu.callable import add_fast_path, make_callable
     how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), [
         *variables, (GATE, None, None), (autocast_guard, "autocast", None), (duals, "level", None)]
-    if checks and for_backward:
-        return
     if checks:                                             # every call is checked, and this way beside it
         from mlc import checked_paths
         path = make_callable(entry, checked_paths.refused, *how, captured)
