@@ -196,7 +196,8 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before
     if record is not None:
         if asks or recorded.gradients or recorded.accumulates or recorded.is_frozen:
             return None
-        return Changes([*recorded.stored.items()], [], returned, True, _before(before, record.keep),
+        return Changes([*recorded.stored.items()], [], returned, True,
+                       _before(before, record.keep) if record.replaces else before,
                        _after(call.signature.name, captures.effects, [], record), records=True)
     if asks and enabled and history and not recorded.accumulates:
         return None

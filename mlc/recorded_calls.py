@@ -1,5 +1,5 @@
-"""Calls that native code serves although they have to be recorded for `Tensor.backward`: those of functions that reach
-tensors which require a gradient by themselves, as a compiled module reaches its parameters.
+"""Calls that native code serves although they have to be recorded for `Tensor.backward`: an argument requires a
+gradient, or a tensor that the function reaches by itself, as a compiled module reaches its parameters.
 
 The code runs as in `no_grad`. Afterwards `RecordedCalls` makes the node of the call: what there is to find out is the
 same for all calls as long as the guards of the fast path hold.
@@ -53,6 +53,11 @@ class RecordedCalls:
         self._state: object = None                         # of the captured inputs, that the plans are for
         self._plans: dict[tuple[int, ...], _Plan] = {}     # by the arguments that require a gradient
         self._replaced: dict[int, dict[int, Any]] = {}     # arrays by the thread that calls
+
+    @property
+    def replaces(self) -> bool:
+        """Whether `keep` has to be called before a call."""
+        return bool(self.recorded.stored) or any(type(x) is np.ndarray for x in self.inputs)
 
     def keep(self) -> None:
         """Keep the elements of captured inputs that the call replaces, or the next one writes."""
