@@ -65,6 +65,8 @@ SORTED = ("bucketize", "searchsorted", "mode")
 FREE = ("svd_lowrank", "pca_lowrank", "linalg.cond")
 """Functions whose results are free: their signs, which follow from the random numbers that PyTorch draws, or the least
 singular value beside one that is 1e16 times as large."""
+ANSWERS = ("equal", "allclose")
+"""Functions whose result is a Python bool, which is not known while a function is recorded."""
 TOLERANCE = 1e-6
 """Relative to an element and to the largest of its array."""
 LOSS = """
@@ -120,7 +122,7 @@ def functions() -> list[str]:
              if name.startswith("mlc.") and not isinstance(f, TensorType)]
     of_tensors = {n for n in names if not n.endswith("_") and (              # in place: the first run changes x
         n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)}
-    return sorted(of_tensors - {*FEWER, *SHARING, *LIMITS, *SORTED, *FREE})
+    return sorted(of_tensors - {*FEWER, *SHARING, *LIMITS, *SORTED, *FREE, *ANSWERS})
 
 
 class Writer:
