@@ -165,3 +165,9 @@ def test_as_contiguous() -> None:
     x = mlc.from_numpy(np.arange(6.0).reshape(2, 3).T)
     assert x.contiguous().numpy().flags.c_contiguous and x.contiguous().contiguous() is not x
     np.testing.assert_array_equal(x, x.contiguous())
+
+
+def test_names_of_linear_algebra_that_are_missing_say_what_to_use() -> None:
+    with pytest.raises(AttributeError, match=r"mlc.linalg has no eig: (.|\n)*mlc.linalg.eigh"):
+        mlc.linalg.eig  # noqa: B018
+    assert not hasattr(mlc.linalg, "ldl_solve")
