@@ -344,8 +344,10 @@ class For(InKernel, name="loop.for", pure=False):
         if self.dim < kernel.parallel and self.operands:
             self.fail(f"carries tiles along d{self.dim}, which is a parallel dimension", code="MLC0152")
         if not 0 <= self.unroll <= MAX_UNROLL or (
-                self.unroll and any(op is not self for op in self.inside(For))):
-            self.fail(f"unroll = {self.unroll}: up to {MAX_UNROLL} blocks of a loop without loops inside are unrolled",
+                self.unroll and any(op is not self and not isinstance(kernel.domain[op.dim], int)
+                                    for op in self.inside(For))):
+            self.fail(f"unroll = {self.unroll}: up to {MAX_UNROLL} blocks of a loop are unrolled, without loops inside "
+                      "but those of a known number of points",
                       code="MLC0152")
         if self.dim == kernel.dim_of_threads and self.step != kernel.schedule.tile[self.dim]:
             self.fail(f"blocks of {self.step} of d{self.dim}, along which threads share blocks of "
