@@ -13,6 +13,7 @@ from mlc.dialects.tensor.encodings import ENCODINGS
 from mlc.frontend.functions.quantized import quantized_linear
 from mlc.ir.interp import run_function
 from mlc.ir.machine import GPU, Cpu
+from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from tests import redzones
 from tests.arrays import Array, difference
@@ -143,3 +144,10 @@ def test_a_number_of_rows_that_is_known_when_it_runs(rows: int) -> None:
 def test_products_of_gpus_add_in_lanes() -> None:
     module = pipeline.lower(product("q8_0", 3, 5, 64, 68), "loop", GPU)
     assert any(module.inside(loop.DotPairs)) and not any(module.inside(loop.DotQuads))
+
+
+@pytest.mark.parametrize("rows", [1, 11])
+@pytest.mark.parametrize("encoding", ["q4_k", "q6_k"])
+def test_unrolled_groups_of_a_block_pass_the_verifier(encoding: str, rows: int) -> None:
+    bytes = ENCODINGS[encoding].bytes
+    verify(pipeline.lower(product(encoding, rows, 2, 256, bytes), "loop", Cpu(vector_bits=512, byte_dot=True)))

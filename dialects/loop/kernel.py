@@ -347,8 +347,7 @@ class For(InKernel, name="loop.for", pure=False):
                 self.unroll and any(op is not self and not isinstance(kernel.domain[op.dim], int)
                                     for op in self.inside(For))):
             self.fail(f"unroll = {self.unroll}: up to {MAX_UNROLL} blocks of a loop are unrolled, without loops inside "
-                      "but those of a known number of points",
-                      code="MLC0152")
+                      "but those of a known number of points", code="MLC0152")
         if self.dim == kernel.dim_of_threads and self.step != kernel.schedule.tile[self.dim]:
             self.fail(f"blocks of {self.step} of d{self.dim}, along which threads share blocks of "
                       f"{kernel.schedule.tile[self.dim]}, a lane each: without `size`, a loop takes such blocks",
