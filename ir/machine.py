@@ -77,6 +77,7 @@ class Cpu(Machine):
     l2_bytes          capacity of the L2 cache for a factor of a contraction
     l3_bytes          capacity of the share of a core in the last-level cache
     l1_ways           associativity of the L1 cache
+    l1_way_bytes      bytes of each way: addresses at multiples of it share a set
     parts             parallel tasks per kernel to aim for
     handover_ns       nanoseconds of work that amortize handing it to a thread
     ps_...            picoseconds per byte accessed, and per 32-bit element of a vector operation
@@ -93,6 +94,7 @@ class Cpu(Machine):
     l2_bytes: int = 1 << 18                # of Haswell, the least with AVX2 [Intel]; Zen 2 has 512 KiB [AMD]
     l3_bytes: int = 1 << 22                # 32 MiB for 8 cores of Zen 4 [AMD]
     l1_ways: int = 8                       # Haswell to Skylake [Intel], Zen 2 to Zen 4 [AMD]; 12 since Ice Lake
+    l1_way_bytes: int = 1 << 12            # Haswell to Golden Cove [Intel], Zen 2 to Zen 4 [AMD]
     parts: int = 32                        # a choice: several for each core of a small machine
     handover_ns: int = 10_000              # latency of a spinning thread 0.5 us, of a sleeping one 5 to 50
     ps_per_byte: int = 10                  # throughput of a typical core

@@ -11,6 +11,9 @@ functions read, stay as they are, in row-major order.
 
 Nothing but the type of the tensor changes, and the kernels at both of its ends: inside of them a transpose restores the
 axes, which is an access map and no code.
+
+An image that is padded for windows gets more channels, too, where pixels would lie at a distance that is a multiple of
+a large power of two: the lines of a window would then be in very few sets of the first cache, and evict each other.
 """
 
 from __future__ import annotations
@@ -182,6 +185,8 @@ class Layouts:
     def carry_out(self) -> None:
         """Change the types of the tensors, and restore their axes in the kernels."""
         for v, axis in self.last.items():
+            if isinstance(v.op, Kernel) and _evicts_itself(v.op, axis) and allowed("spread", v.op):
+                _add_channels(v.op, axis)
             perm = (*(a for a in range(v.type.rank) if a != axis), axis)
             if isinstance(v.op, Kernel):
                 _transpose_result(v.op, v.op.results.index(v), perm)
@@ -197,6 +202,9 @@ class Layouts:
 
 UNKNOWN = 1 << 16
 """Assumed elements of a tensor of unknown size."""
+LINE, NEAR = 1 << 6, 1 << 11
+"""Bytes of a line of cache, and a distance at multiples of which lines have at most two sets of the first cache, whose
+ways take 4 KiB (ir/machine.py)."""
 
 
 def _host_ops(function: Func) -> Iterator[Op]:
@@ -227,6 +235,40 @@ def columns_in_panels(op: tensor.DotGeneral) -> int | None:
                 return before + op.free(side).index(axis)
         before += len(op.free(side))
     return None
+
+
+def _evicts_itself(kernel: Kernel, axis: int) -> bool:
+    """Whether the result of a kernel, contiguous along an axis, is a padded image that is only read in windows, and the
+    lines of a window would be in few sets of a cache."""
+    *reads, written = kernel.indexing_maps
+    result, yielded = kernel.results[0], kernel.body.block.terminator.operands[0]
+    type = result.type
+    return (len(kernel.results) == 1 and isinstance(yielded.op, tensor.Pad)
+            and type.is_static and type.shape[axis] * type.dtype.itemsize % NEAR == 0
+            and all(e == dim(d) or n == 1 for d, (e, n) in enumerate(zip(written.results, type.shape)))
+            and not any(map.results for map in reads)
+            and all(isinstance(op, Kernel) and any(len(dims_of(e)) > 1 for e in op.indexing_maps[i].results)
+                    for op, i in result.uses))
+
+
+def _add_channels(kernel: Kernel, axis: int) -> None:
+    """Have a kernel that pads an image pad it along another axis, too: by a line of elements that nothing reads."""
+    result, pad = kernel.results[0], kernel.body.block.terminator.operands[0].op
+    assert isinstance(pad, tensor.Pad)
+    old, count = result.type.shape, LINE // result.type.dtype.itemsize
+    pad.high = (*pad.high[:axis], pad.high[axis] + count, *pad.high[axis + 1:])
+    kernel.domain = (*old[:axis], old[axis] + count, *old[axis + 1:])
+    result.type = pad.result.type = result.type.with_shape(kernel.domain)
+    for reader, i in list(result.uses):
+        assert isinstance(reader, Kernel)
+        argument, block = reader.body.block.args[i], reader.body.block
+        uses = list(argument.uses)
+        argument.type = result.type
+        assert block.first is not None
+        with before(block.first, reader.loc):
+            part = tensor.Slice(argument, (0,) * len(old), old, (1,) * len(old)).result
+        for op, at in uses:
+            op.set_operand(at, part)
 
 
 def _transpose_result(kernel: Kernel, i: int, perm: tuple[int, ...]) -> None:

@@ -125,6 +125,8 @@ def test_shapes() -> None:
     assert best_shape((512, 1, 16), 16, CPU).rows > 8
     assert best_shape((64, 28, 28), 16, CPU).vectors == 2
     assert best_shape((512, 1, 512), 8, x86_64(256)) == Shape(6, 1, 2)
+    assert best_shape((196, 1, 256), 16, CPU, panel=32).rows == 14
+    assert best_shape((196, 1, 256), 16, CPU, panel=32, kept=7).rows <= 7          # rows that evict each other
 
 
 @pytest.mark.parametrize("bits", [512, 256, 128])

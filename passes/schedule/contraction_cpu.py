@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import dataclass
-from math import copysign, lcm, prod
+from math import copysign, gcd, lcm, prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
@@ -89,8 +89,9 @@ class Shape:
     vectors: int
     masked: bool = False
 
-    def cost(self, machine: Cpu, rows: int, lines: int, columns: int, lanes: int) -> float:
-        """Estimated cycles per term of all sums; remainders are tiles of their own, unless they are masked."""
+    def cost(self, machine: Cpu, rows: int, lines: int, columns: int, lanes: int, kept: int = 0) -> float:
+        """Estimated cycles per term of all sums; remainders are tiles of their own, unless they are masked. The lines
+        of more rows than `kept`, if there is such a number, are read from the second cache for each term."""
         vectors = max(1, ceil(columns, lanes))
         of_rows, of_lines, of_vectors = parts(rows, self.rows), parts(lines, self.lines), parts(vectors, self.vectors)
         kinds = len(of_rows) * len(of_lines) * len(parts(columns, self.vectors * lanes))
@@ -102,7 +103,8 @@ class Shape:
         for r, many_rows in of_rows:
             for a, many_lines in of_lines:
                 for v, many_vectors in of_vectors:
-                    cycles = max(r * a * v, machine.fma_in_flight) + r / 4 + a * v / 2
+                    evicted = r / 2 if kept and r > kept else 0
+                    cycles = max(r * a * v, machine.fma_in_flight) + r / 4 + a * v / 2 + evicted
                     total += many_rows * many_lines * many_vectors * cycles
         return total * (1 + KIND * kinds)
 
@@ -160,7 +162,8 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     may_mask = (packing is not None and packing.fills_columns and guess(extents[0]) >= 2 * MOST[0]
                 and (line is None or kernel.lies_in_lanes(line, n)))
     window = window_of(left, m, k) if in_panels and m is not None else None
-    shape = best_shape(extents, lanes, machine, may_mask, window, panel_of(right, n) if in_panels else 0)
+    kept = kept_rows(left, m, k, machine) if in_panels and m is not None and window is None else 0
+    shape = best_shape(extents, lanes, machine, may_mask, window, panel_of(right, n) if in_panels else 0, kept)
     more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # values that depend on neither line are read once for both
         most = (registers - 2) // (shape.lines * guess(kernel.domain[more]) + 1)
@@ -410,6 +413,20 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
         prefetch_rows(kernel, load, m, shape.rows, in_line)
 
 
+def kept_rows(left: Value, m: int, k: int, machine: Cpu) -> int:
+    """How many rows of a factor, contiguous along the terms and read where they are, the first cache can hold a line
+    of: rows at a distance of a power of two share few sets of it. 0 if it can hold any number."""
+    load = left.op
+    if not isinstance(load, loop.Load) or step_along(position(load), k) != 1:
+        return 0
+    step = step_along(position(load), m)
+    if not isinstance(step, int):
+        return 0
+    way = machine.l1_way_bytes
+    sets = way // gcd(step * element_width(load.enclosing(loop.Kernel)) // 8, way)
+    return sets * (machine.l1_ways - 1) if sets * LINE < way else 0
+
+
 def load_of_rows(kernel: Kernel, rows: list[int], k: int, machine: Cpu) -> loop.Load | None:
     """The load of a factor whose rows of terms lie one after the other, if it exceeds half of the cache."""
     size = prod(guess(kernel.domain[d]) for d in (*rows, k)) * element_width(kernel) // 8
@@ -451,9 +468,10 @@ def most_rows(kernel: Kernel, rows: list[int], pack_left: bool, machine: Cpu) ->
 
 @functools.cache
 def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: bool = False,
-               window: Window | None = None, panel: int = 0) -> Shape:
+               window: Window | None = None, panel: int = 0, kept: int = 0) -> Shape:
     """Cheapest register tile for a product of these extents; `may_mask` says whether the last columns and lines may be
-    masked. If any does, it has registers for the elements of a `window`, and multiples or an even part of a `panel`."""
+    masked. If any does, it has registers for the elements of a `window`, and multiples or an even part of a `panel`.
+    `kept` is the number of rows whose lines the first cache holds, or 0 for any."""
     rows, lines, columns = (max(1, guess(n)) for n in extents)
     counts = rows, lines, ceil(columns, lanes)
     ranges = (range(1, min(n, most) + 1) for n, most in zip(counts, MOST))
@@ -462,4 +480,4 @@ def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu, may_mask: boo
     shapes = [s for s in shapes if s.fits(machine.vector_registers)]
     shapes = [s for s in shapes if panel % (s.vectors * lanes) == 0 or s.vectors * lanes % panel == 0] or shapes
     shapes = [s for s in shapes if s.fits(machine.vector_registers, window)] or shapes
-    return min(shapes, key=lambda s: (s.cost(machine, rows, lines, columns, lanes), s.lines * s.vectors))
+    return min(shapes, key=lambda s: (s.cost(machine, rows, lines, columns, lanes, kept), s.lines * s.vectors))
