@@ -399,7 +399,7 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
     m, line = rows[-1], rows[-2] if len(rows) > 1 else None
     if window is not None and shape.fits(machine.vector_registers, window):
         unroll_terms(kernel, window.terms)
-    most = most_rows(kernel, rows, False, machine)
+    most = min(most_rows(kernel, rows, False, machine), max(ROWS // 16, rows_of_tiles(kernel, rows) // TASKS))
     tile(kernel, m, even(kernel.domain[m], most, shape.rows))
     if line is not None and guess(kernel.domain[m]) <= most:
         tile(kernel, line, even(kernel.domain[line], max(1, most // kernel.schedule.tile[m]), 1))
@@ -459,11 +459,13 @@ def panel_of(factor: Value, n: int) -> int:
 def most_rows(kernel: Kernel, rows: list[int], pack_left: bool, machine: Cpu) -> int:
     """Most rows of a tile, along all of the dimensions `rows`; half as many if they are packed, with more columns for
     each."""
-    others = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel)
-                  if d not in rows)
-    if pack_left:
-        return ROWS // 2
-    return min(ROWS, max(ROWS // 4, prod(guess(kernel.domain[d]) for d in rows) * others // machine.parts))
+    return ROWS // 2 if pack_left else min(ROWS, max(ROWS // 4, rows_of_tiles(kernel, rows) // machine.parts))
+
+
+def rows_of_tiles(kernel: Kernel, rows: list[int]) -> int:
+    """The rows, along all of the dimensions `rows`, of each tile of the other dimensions, added up."""
+    others = (ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel) if d not in rows)
+    return prod(guess(kernel.domain[d]) for d in rows) * prod(others)
 
 
 @functools.cache

@@ -39,3 +39,11 @@ func.func @wide_windows(%x: tensor<1x4x30xf32>, %w: tensor<1x4x15x16xf32>) -> te
 // CHECK: domain = [1, 16, 16, 60]
 // CHECK-NOT: unroll_terms
 // CHECK: loop.contract
+// -----
+// few columns: tiles have fewer rows, so that there are tasks for several threads
+func.func @few_columns(%x: tensor<98x4xf32>, %w: tensor<1x4x16xf32>) -> tensor<98x16xf32> {
+  %0 = tensor.unpack %w {axis = 0, size = 16} : (tensor<1x4x16xf32>) -> tensor<16x4xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 1]], order = "chain"} : (tensor<98x4xf32>, tensor<16x4xf32>) -> tensor<98x16xf32>
+  func.return %1 : tensor<98x16xf32>
+}
+// CHECK: "tile(dim=0, size=30)"
