@@ -3,8 +3,9 @@
     share(part, env, count)   call part(env, i, i + 1) for every i in [0, count), from several threads
     share_up_to(limit, part, env, count)   the same, from at most `limit` threads
     reset()                   discard all threads; for the child of a fork, which has none
-    @threads, @spin           maximum number of threads, including the caller; number of cycles that a thread spins
-                              before it sleeps
+    @threads, @spin           maximum number of threads, including the caller; number of cycles that an idle thread
+                              spins before it sleeps, and a twentieth of those that the caller spins for the others:
+                              where a processor that sleeps is a virtual one, waking it can take milliseconds
 
 Share i of n is [i * count / n, (i + 1) * count / n): equal, contiguous, and deterministic. A thread executes its own
 share and then steals single iterations from others, so that none waits for a delayed one. Thread i has a box, a cache
@@ -166,7 +167,8 @@ done:
 
 define internal void @wait_for_all() nounwind {
 entry:
-  %limit = load atomic i64, ptr @spin monotonic, align 8
+  %short = load atomic i64, ptr @spin monotonic, align 8
+  %limit = mul i64 %short, 20                             ; for shares that others are working on
   %start = call i64 @llvm.readcyclecounter()
   br label %look
 look:
