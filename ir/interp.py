@@ -163,7 +163,12 @@ class Frame:
         if interpreter.steps > interpreter.limit:
             raise IRError(f"interpretation passed {interpreter.limit} steps", code="MLC0121", loc=op.loc)
         interpret = getattr(op, "interpret", None)
-        out = interpret(self) if interpret is not None else op.ref(*self.all(op.operands))
+        try:
+            out = interpret(self) if interpret is not None else op.ref(*self.all(op.operands))
+        except IRError as error:                           # about a size, for instance, which has no place
+            if error.loc is UNKNOWN:
+                error.loc = op.loc
+            raise
         results = op.results
         if len(results) == 1 and not isinstance(out, list):
             out = (out,)

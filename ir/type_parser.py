@@ -181,6 +181,8 @@ class TypeParser(Lexer):
             self.expect("<")
             dims = self.attr_dict().get("dims", ())
             self.expect(">")
+            if not isinstance(dims, tuple):
+                self.fail(f"the sizes of an encoding are a list, not {dims}", "MLC0206", token)
             if len(dims) != len(shape):
                 self.fail(f"the encoding names {len(dims)} sizes, the shape has {len(shape)}", "MLC0206", token)
             shape = [self._encoded_size(d, n, token) for d, n in zip(dims, shape)]

@@ -475,6 +475,7 @@ HOSTILE = {
     "unclosed string": ('module attributes {a = "x} {}', "MLC0203"),
     "unclosed resources": ("{-# external", "MLC0203"),
     "unknown type": ("func.func @f(%x: i7) {}", "MLC0206"),
+    "sizes of an encoding": ("func.func @f(%x: tensor<2xf32, #mlc.enc<{dims = true}>>) {}", "MLC0206"),
     "unknown dialect type": ("func.func @f(%x: !nobody.knows<3>) {}", "MLC0206"),
     "run-time size in a tensor": ("func.func @f(%x: tensor<?xf32>) {}", "MLC0206"),
     "element type": ("func.func @f(%x: tensor<3xtensor<f32>>) {}", "MLC0206"),

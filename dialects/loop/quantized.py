@@ -122,10 +122,11 @@ class BlockScales(LoadEncoded, name="loop.block_scales", pure=False):
     part = 1
 
     def infer(self) -> Type:
+        type = super().infer()                             # which knows the encoding, or refuses it
         if self.numbers not in (2, self.layout.group):
             self.fail(f"places of {self.numbers} numbers: {self.encoding} has scales of {self.layout.group}, or of "
                       "pairs of them", code="MLC0151")
-        return super().infer()
+        return type
 
     def of_blocks(self, blocks: Array, place: Array) -> Array:
         found = parts_of_rows(blocks, self.layout)[self.part]

@@ -41,6 +41,8 @@ class _Window(SizedOp, CopyOp):
         for what, number in (("size", size), ("stride", stride), ("dilation", dilation)):
             if less(number, 1):
                 self.refuse(f"the {what} {number} is not positive", "MLC0116")
+            if isinstance(number, int) and number >> 63:
+                self.refuse(f"the {what} {number} does not fit in 64 bits", "MLC0116")
         count = window_count(n, size, stride, dilation)
         if less(count, 0):
             self.refuse(f"windows of {size} elements, {dilation} apart, do not fit in axis {self.axis} of size {n}",

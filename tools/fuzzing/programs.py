@@ -26,7 +26,22 @@ from mlc.ir.core import REGISTRY, Op, Value, at_end
 from mlc.ir.parser import parse_module
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, product, sym, symbols
-from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy
+from mlc.ir.types import (
+    FloatType,
+    IndexType,
+    IntType,
+    ScalarType,
+    TensorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i32,
+    i64,
+    to_numpy,
+)
 from mlc.ir.verify import verify
 from mlc.tools.fuzzing import families, registry
 
@@ -400,6 +415,8 @@ def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: ScalarTy
     if dtype == i1:
         return np.asarray(rng.random(shape) < 0.5)
     rare = rng.random(shape) < 0.02
+    if isinstance(dtype, IndexType):
+        dtype = i64
     if isinstance(dtype, IntType):
         most = 256 if dtype.width == 8 and dtype.unsigned else 12             # bytes may be blocks of quantised tensors
         out = np.asarray(rng.integers(0 if dtype.unsigned else -9, most, shape)).astype(target)

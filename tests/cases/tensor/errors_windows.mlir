@@ -13,6 +13,12 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 func.func @f(%x: tensor<4xf32>) {
+  %0 = tensor.windows %x {axis = 0, size = 2, stride = 9223372036854775808} : (tensor<4xf32>) -> tensor<1x2xf32>  // error: error[MLC0116]: tensor.windows: the stride 9223372036854775808 does not fit in 64 bits
+  func.return
+}
+
+// -----
+func.func @f(%x: tensor<4xf32>) {
   %0 = tensor.windows %x {axis = 0, size = 3, dilation = 3} : (tensor<4xf32>) -> tensor<0x3xf32>  // error: error[MLC0115]: tensor.windows: windows of 3 elements, 3 apart, do not fit in axis 0 of size 4
   func.return
 }
