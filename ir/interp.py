@@ -45,6 +45,12 @@ class Ranks(Protocol):
     def collective(self, op: Op, x: Any) -> Any:
         """The result of this rank of an operation in which others take part, for its operand x."""
 
+    def send(self, op: Op, x: Any) -> None:
+        """Send x to another rank, without waiting for it."""
+
+    def receive(self, op: Op) -> Any:
+        """The value that another rank sends."""
+
 
 class Interpreter:
     """Runs the functions of one module. `watch(op, results)` is called after every operation, if given.

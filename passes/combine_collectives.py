@@ -33,7 +33,7 @@ BUCKET = 16 << 20
 def run(module: Op, small: int = SMALL, bucket: int = BUCKET) -> None:
     """Combine collectives whose operands have at most `small` bytes, up to `bucket` bytes together."""
     for function in list(module.inside(Func)):
-        if "partitioned" in function.attrs:
+        if "partitioned" in function.attrs and "position" not in function.attrs:
             order = {op: i for i, op in enumerate(function.block)}
             for ops in _buckets(function, small, bucket):
                 _combine(ops, max(ops, key=order.__getitem__))

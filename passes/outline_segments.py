@@ -26,7 +26,7 @@ from mlc.passes.forms import PARTITIONED
 def run(module: Op) -> None:
     """Outline the segments of every function that has a mesh."""
     for function in list(module.inside(Func)):
-        if "partitioned" in function.attrs:
+        if "partitioned" in function.attrs and "position" not in function.attrs:
             _slice_by_position(function)
             for number, ops in _by_number(Segments.of(function)).items():
                 _outline(function, number, ops)

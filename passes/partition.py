@@ -75,7 +75,7 @@ class _Partition:
     def _define(self, old: Value, new: Value, sharding: Sharding) -> None:
         new.name = old.name
         if isinstance(old.type, TensorType):
-            self.local[old] = new, sharding
+            self.local[old] = new, sharding.everywhere
         else:
             self.scalars[old] = new
 
@@ -102,6 +102,8 @@ class _Partition:
                     hint="run propagate-shardings")
         operands = [self._lying(v, _along(labels, factors)) if isinstance(v.type, TensorType) else self.scalars[v]
                     for v, labels in zip(op.operands, rule.operands)]
+        if isinstance(op, shard.StageLike):                # which takes nothing but the stage from the other value
+            operands[1] = self.local[op.like][0]
         if not isinstance(op.result.type, TensorType):
             made = op.with_operands(operands)
             self.scalars[op.result] = _clean(made).results[0]
@@ -151,7 +153,7 @@ class _Partition:
                 raise IRError(f"result {i} is a {v.type}, and only tensors are divided among ranks", code="MLC0967",
                               loc=op.loc, hint="return a tensor")
             sharding = wanted[i] if i < len(wanted) and wanted[i] is not None else self.local[v][1]
-            out.append(self._lying(v, sharding))
+            out.append(self._lying(v, sharding.everywhere))
             shardings.append(sharding)
         func.Return(tuple(out)).attrs["shardings"] = tuple(shardings)
 

@@ -83,6 +83,7 @@ DISTRIBUTED: Rows = (
     ("tensor", "canonicalize", "slices of constants"),
     ("tensor", "cse", "equal collectives of equal tensors"),
     ("tensor", "dce", "collectives whose results are not used"),
+    ("tensor", "split_stages", "the programs of the ranks of a pipeline; sums of equal collectives are one"),
     ("tensor", "combine_collectives", "after those that are equal or unused are gone"),
     ("tensor", "outline_segments", "what is between collectives is compiled like any program"),
 )

@@ -14,7 +14,7 @@ operation disagree on an axis of the mesh, the factor is chosen that moves the f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from mlc.dialects.func import Func
@@ -89,7 +89,8 @@ class _Propagation:
         """Have the results that may be divided along further axes lie as it was decided."""
         wanted, given = list(self.function.attrs.get("result_shardings", ())), self.function.block.terminator.operands
         for i in self.function.attrs.pop("open_results", ()):
-            wanted[i] = self._sharding(given[i])
+            own = self._sharding(given[i])
+            wanted[i] = own if own is None or wanted[i] is None else replace(own, stage=wanted[i].stage)
         if wanted:
             self.function.attrs["result_shardings"] = tuple(wanted)
 

@@ -367,17 +367,17 @@ def _functions(module: Any) -> dict[str, Any]:
 def same_meaning(case: Case, before: Any, after: Any, name: str) -> None:
     """Interpret a function of two modules on the same random arguments: what it returns and writes is equal."""
     from mlc.ir.interp import run_function
-    from tests.sharded_program import is_of_one_rank, on_all_ranks
+    from tests.sharded_program import is_of_one_rank, on_all_ranks, program_of
     function = _functions(before)[name]
-    if name not in _functions(after):
+    if program_of(after, name) is None:
         raise CaseFailure(f"{case.where(function.loc.line)}: @{name} is no longer there")
     for trial, sizes in enumerate((SIZES,) if case.sizes else (SIZES, (1,))):
         args = random_arguments(function, trial, case.sizes, sizes)
         seen = list[list[Array]]()
         for module in (before, after):
             own = [a.copy() for a in args]
-            results = on_all_ranks(module, own, name) if is_of_one_rank(_functions(module)[name]) else run_function(
-                module, name, own)
+            of_one_rank = is_of_one_rank(program_of(module, name))
+            results = on_all_ranks(module, own, name) if of_one_rank else run_function(module, name, own)
             seen.append([np.asarray(x) for x in (*results, *own)])
         if len(seen[0]) != len(seen[1]):
             raise CaseFailure(f"{case.where(function.loc.line)}: @{name} returns another number of results")

@@ -36,6 +36,11 @@ def divided(module: Op, mesh: Mesh, args: Sequence[Sharding], results: Sequence[
     return module
 
 
+def program_of(module: Op, name: str) -> Any:
+    """A function, or that of the first position of a pipeline which replaced it; None if there is neither."""
+    return next((op for op in module.inside(Func) if op.sym_name in (name, f"{name}_position_0")), None)
+
+
 def is_of_one_rank(function: Op) -> bool:
     """Whether a function is the program of one rank, so that it takes and gives shards."""
     return "partitioned" in function.attrs
@@ -43,9 +48,11 @@ def is_of_one_rank(function: Op) -> bool:
 
 def on_all_ranks(module: Op, args: Sequence[Any], name: str = "main") -> list[Array]:
     """The results of a partitioned function, put together from those of all ranks."""
-    attrs = next(op for op in module.inside(Func) if op.sym_name == name).attrs
+    attrs = program_of(module, name).attrs
     mesh: Mesh = attrs["mesh"]
-    pieces = zip(*(ranks.shards(np.asarray(x), s, mesh) for x, s in zip(args, attrs["arg_shardings"])))
+    split = "position" in attrs                            # before, there are no ranks without a shard
+    shardings = [s if split else s.everywhere for s in attrs["arg_shardings"]]
+    pieces = zip(*(ranks.shards(np.asarray(x), s, mesh) for x, s in zip(args, shardings)))
     out = ranks.interpret(module, name, mesh, list(pieces) if args else [()] * mesh.ranks)
     return [ranks.joined([np.asarray(of_rank[i]) for of_rank in out], s, mesh)
             for i, s in enumerate(attrs["result_shardings"])]

@@ -9,7 +9,7 @@ import numpy as np
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.mesh.program import Placement
 from mlc.backends.transport import collectives
-from mlc.dialects.shard.mesh import Sharding
+from mlc.dialects.shard.mesh import STAGE, Sharding
 from mlc.ir.diag import UserError, UserTypeError
 
 Array = np.ndarray[Any, Any]
@@ -21,7 +21,7 @@ class MeshArray:
     mesh      the mesh, as this rank sees it
     sharding  the axes of the mesh along each dimension
     shape     the shape of the whole array
-    local     the shard of this rank
+    local     the shard of this rank; without elements on a rank that has none
     used      how it is divided where it is used, if otherwise: it is gathered there
     """
 
@@ -30,6 +30,8 @@ class MeshArray:
     def __init__(self, mesh: RankMesh, sharding: Sharding, shape: tuple[int, ...], local: Array,
                  used: Sharding | None = None) -> None:
         expected = sharding.local(shape, mesh.topology)
+        if not sharding.is_on(mesh.topology, mesh.rank):
+            local, expected = _absent(shape, local.dtype), (0,) * len(shape)
         assert local.shape == expected, f"the shard of {shape} is {expected}, not {local.shape}"
         self.mesh, self.sharding, self.shape, self.local = mesh, sharding, shape, local
         self.dtype, self.used = local.dtype, used
@@ -61,14 +63,28 @@ class MeshArray:
 
     def numpy(self) -> Array:
         """The whole array, gathered from all ranks, which have to call this together."""
-        if self.sharding.used:
+        if self.sharding.used or self.sharding.stage >= 0:
             self.mesh.agree(f"the gathering of a {self.dtype.name}{list(self.shape)} that lies {self.sharding}")
         out = self.local
         for dim, axes in enumerate(self.sharding.dims):
             if axes:
                 group = self.mesh.group(axes)
                 out = np.concatenate(collectives.all_gather(self.mesh.transport, group, out), dim)
+        if self.sharding.stage >= 0:
+            out = self._from_stage(out)
         return np.array(out) if out is self.local else out
+
+    def _from_stage(self, out: Array) -> Array:
+        """The whole array, from a rank that has it."""
+        group = self.mesh.group((STAGE,))
+        if not self.is_here:
+            out = np.empty(self.shape, self.dtype)
+        return collectives.broadcast(self.mesh.transport, group, out, self.sharding.stage)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this rank has a shard."""
+        return self.sharding.is_on(self.mesh.topology, self.mesh.rank)
 
     def first(self, shape: tuple[int, ...]) -> MeshArray:
         """The leading elements along each axis, on every rank."""
@@ -88,10 +104,12 @@ class MeshArray:
         """The array divided otherwise; all ranks call this together, unless it is only divided along further axes."""
         if self.sharding == sharding:
             return MeshArray(self.mesh, sharding, self.shape, self.local, used)
-        if all(new[:len(old)] == old for old, new in zip(self.sharding.dims, sharding.dims)):
+        prefixed = all(new[:len(old)] == old for old, new in zip(self.sharding.dims, sharding.dims))
+        if prefixed and self.sharding.stage in (-1, sharding.stage):
             further = Sharding(tuple(new[len(old):] for old, new in zip(self.sharding.dims, sharding.dims)))
             piece = further.piece(self.local.shape, self.mesh.topology, self.mesh.rank)
-            return MeshArray(self.mesh, sharding, self.shape, np.array(self.local[piece], order="C"), used)
+            local = np.array(self.local[piece], order="C") if self.is_here else self.local
+            return MeshArray(self.mesh, sharding, self.shape, local, used)
         return MeshArray.of_whole(self.mesh, sharding, self.numpy(), used)
 
     def __deepcopy__(self, memo: Any) -> MeshArray:
@@ -106,6 +124,11 @@ class MeshArray:
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self.__dlpack_device__()
+
+
+def _absent(shape: tuple[int, ...], dtype: Any) -> Array:
+    """The shard of a rank that has none; a number is there nevertheless."""
+    return np.zeros((0,) * len(shape), dtype)
 
 
 def placement_of(array: Array | MeshArray) -> Placement:

@@ -13,8 +13,11 @@ import numpy as np
 
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.transport import collectives
+from mlc.backends.transport.transport import MESSAGE_TAGS, Request, wait_for
 from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter
+from mlc.dialects.shard.messages import Recv, Send
 from mlc.ir.sizes import Dim
+from mlc.ir.types import to_numpy
 
 Array = np.ndarray[Any, Any]
 
@@ -40,6 +43,21 @@ def carry_out(op: Collective, x: Array, mesh: RankMesh) -> Array:
         case _:
             raise AssertionError(f"{op.name} is no collective of segments")
     return out if into is not None else np.concatenate(parts, op.axis if isinstance(op, AllGather) else op.concat, out)
+
+
+def start_sending(op: Send, x: Array, mesh: RankMesh) -> tuple[int, Request]:
+    """Start to send a message; the rank that it goes to, and the request, which holds the array."""
+    to, x = op.peer_of(mesh.rank), np.ascontiguousarray(x)
+    mesh.transport.traffic.add("send", x.nbytes)
+    return to, mesh.transport.send(to, MESSAGE_TAGS + op.tag, x)
+
+
+def receive(op: Recv, mesh: RankMesh) -> Array:
+    """The content of a message."""
+    source, out = op.peer_of(mesh.rank), np.empty(op.content.shape, to_numpy(op.content.dtype))
+    wait_for("shard.recv", source, mesh.transport.receive(source, MESSAGE_TAGS + op.tag, out),
+             mesh.transport.deadline(None))
+    return out
 
 
 def scratch_bytes(op: Collective) -> int:

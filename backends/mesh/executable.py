@@ -20,6 +20,7 @@ from mlc.ir.abi import Interface
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import symbols
+from mlc.ir.types import to_numpy
 
 Array = np.ndarray[Any, Any]
 
@@ -98,8 +99,10 @@ class Entry(ArgumentChecks):
         self.calls += 1
         shards = program.run([x.local if isinstance(x, MeshArray) else x for x in arrays],
                              [x for x in arrays if not isinstance(x, MeshArray)])
-        return [MeshArray(self.mesh, placed.sharding, shape, shard, placed.used)
-                for placed, shape, shard in zip(program.placed, self._result_shapes(env), shards)]
+        types: Any = self.interface.type.results
+        held = [np.empty(0, to_numpy(type.dtype)) if x is None else x for x, type in zip(shards, types)]
+        return [MeshArray(self.mesh, placed.sharding, shape, x, placed.used)
+                for placed, shape, x in zip(program.placed, self._result_shapes(env), held)]
 
     def program(self, args: Sequence[Placement], env: Mapping[str, int]) -> RankProgram:
         """The program for arguments that are divided in this way."""

@@ -12,14 +12,16 @@ import numpy as np
 
 from mlc.backends.cached_code import loaded
 from mlc.backends.executable import Arena
-from mlc.backends.mesh.carry_out import carry_out
+from mlc.backends.mesh.carry_out import carry_out, receive, start_sending
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.toolchain import Toolchain, toolchain_for
+from mlc.backends.transport.transport import Request, wait_for
 from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
 from mlc.dialects.builtin import module as empty_module
 from mlc.dialects.func import Func
 from mlc.dialects.shard.mesh import Mesh, Sharding
+from mlc.dialects.shard.ranks import program_names
 from mlc.dialects.tensor.control import BindSize
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import Op, Symbol, Value, before
@@ -116,45 +118,76 @@ class RankProgram:
 
     def __init__(self, module: Module, name: str, mesh: RankMesh, args: Sequence[Placement]) -> None:
         self.module, self.mesh = module, mesh
-        function = function_of(module, name)
+        function = function_of(module, program_names(module, name, mesh.topology)[mesh.rank])
+        self.takes = function.attrs.get("takes", tuple(range(len(args))))
         like = dict(function.attrs.get("like_inputs", ()))
         self.placed = [Placement(sharding, args[like[i]].used if i in like else None)
                        for i, sharding in enumerate(function.attrs["result_shardings"])]
         slots: dict[Value, int] = {a: i for i, a in enumerate(function.args)}
-        host = toolchain_for("cpu")
         self.steps: list[_Step] = []
-        for op in function.block:
-            slots |= {r: len(slots) + i for i, r in enumerate(op.results)}
-            if not op.terminator:
-                entry = _compiled(module, op.callee, host) if isinstance(op, func.Call) else None
-                self.steps.append(_Step(op, entry, [slots[v] for v in op.operands], [slots[r] for r in op.results], []))
+        self.slots, self._entries = len(slots), dict[str, Any]()
+        self._add_steps(function, slots)
         self.name = f"{name} of {function.loc}" if function.loc.file else name
         self.digest = hashlib.sha256(to_text(module).encode()).digest()
-        self.communicates = any(isinstance(step.op, shard.Collective) for step in self.steps)
+        self.communicates = any(isinstance(op, shard.Collective | shard.Message) for op in module.walk())
         self.results = [slots[v] for v in function.block.terminator.operands]
-        self.slots = len(slots)
+        self.gives = function.attrs.get("gives", tuple(range(len(self.results))))
         kept = set(self.results)
         for step in reversed(self.steps):
             step.last = [slot for slot in {*step.takes, *step.gives} if slot not in kept]
             kept |= {*step.takes, *step.gives}
 
-    def run(self, args: Sequence[Array], alike: Sequence[Array]) -> list[Array]:
-        """The shards of the results, given those of the arguments; `alike` are arguments that every rank brings."""
+    def _add_steps(self, function: Func, slots: dict[Value, int]) -> None:
+        """Add the operations of a function; those of a task of a pipeline take the place of its call."""
+        for op in function.block:
+            if op.terminator:
+                return
+            called = function_of(self.module, op.callee) if isinstance(op, func.Call) else None
+            if called is not None and "partitioned" in called.attrs:
+                inner = {a: slots[v] for a, v in zip(called.args, op.operands)}
+                self._add_steps(called, inner)
+                slots |= {r: inner[v] for r, v in zip(op.results, called.block.terminator.operands)}
+                continue
+            slots |= {r: self.slots + i for i, r in enumerate(op.results)}
+            self.slots += len(op.results)
+            entry = None if called is None else self._entry(called)
+            self.steps.append(_Step(op, entry, [slots[v] for v in op.operands], [slots[r] for r in op.results], []))
+
+    def _entry(self, segment: Func) -> Any:
+        """The code of a segment, which may be called several times."""
+        if segment.sym_name not in self._entries:
+            self._entries[segment.sym_name] = _compiled(self.module, segment.sym_name, toolchain_for("cpu"))
+        return self._entries[segment.sym_name]
+
+    def run(self, args: Sequence[Array], alike: Sequence[Array]) -> list[Array | None]:
+        """The shards of the results, given those of the arguments; `alike` are arguments that every rank brings.
+
+        None stands for a result of which this rank has none.
+        """
         _ = self.mesh.transport                            # refuses an abstract mesh
         if self.communicates or alike:
             self.mesh.agree(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike))
-        values: list[Any] = [*args, *[None] * (self.slots - len(args))]
+        values: list[Any] = [*(args[i] for i in self.takes), *[None] * (self.slots - len(self.takes))]
+        sent: list[tuple[int, Request]] = []
         for step in self.steps:
-            self._take(step, values)
-        return [values[slot] for slot in self.results]
+            self._take(step, values, sent)
+        for to, request in sent:
+            wait_for("shard.send", to, request, self.mesh.transport.deadline(None))
+        found = dict(zip(self.gives, (values[slot] for slot in self.results)))
+        return [found.get(i) for i in range(len(self.placed))]
 
-    def _take(self, step: _Step, values: list[Any]) -> None:
+    def _take(self, step: _Step, values: list[Any], sent: list[tuple[int, Request]]) -> None:
         """Run a step; what no later one takes is freed."""
         taken = [values[slot] for slot in step.takes]
         if step.entry is not None:
             given = step.entry.call(taken)
         elif isinstance(step.op, shard.ProcessIndex):
             given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
+        elif isinstance(step.op, shard.Send):
+            sent.append(start_sending(step.op, taken[0], self.mesh))
+            given = []
+        elif isinstance(step.op, shard.Recv):
+            given = [receive(step.op, self.mesh)]
         else:
             assert isinstance(step.op, shard.Collective)
             given = [carry_out(step.op, taken[0], self.mesh)]
@@ -169,7 +202,7 @@ def _compiled(module: Module, name: str, host: Toolchain) -> Any:
     with compiling:
         alone = empty_module()
         segment = function_of(module, name).clone()
-        segment.attrs["sym_name"] = Symbol("main")
+        segment.attrs |= {"sym_name": Symbol("main"), "sym_visibility": None}
         alone.body.block.insert(segment)
 
         def image(module: Module) -> Any:

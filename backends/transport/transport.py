@@ -29,6 +29,8 @@ DEFAULT_TIMEOUT = 1800.0
 SEQUENCE_BITS, GROUP_BITS = 16, 9
 USER_TAGS = 1 << (SEQUENCE_BITS + GROUP_BITS)
 """Tags of collectives are below, those that programs choose are this plus their number."""
+MESSAGE_TAGS = USER_TAGS + (1 << 28)
+"""Tags of messages within compiled programs are this plus their number."""
 
 
 class Request(Protocol):

@@ -47,7 +47,7 @@ class Collective(HostOp, TensorOp, pure=True):
         raise NotImplementedError
 
     def interpret(self, frame: Frame) -> Any:
-        return _ranks(self, frame).collective(self, frame[self.x])
+        return ranks_of(self, frame).collective(self, frame[self.x])
 
     def _operand(self) -> TensorType:
         x, = self.tensors()
@@ -202,10 +202,10 @@ class ProcessIndex(HostOp, name="shard.process_index", pure=True):
         return TensorType((), i64)
 
     def interpret(self, frame: Frame) -> Any:
-        return np.int64(self.mesh.position(_ranks(self, frame).rank, self.axes))
+        return np.int64(self.mesh.position(ranks_of(self, frame).rank, self.axes))
 
 
-def _ranks(op: Op, frame: Frame) -> Ranks:
+def ranks_of(op: Op, frame: Frame) -> Ranks:
     """The ranks that an operation is interpreted with."""
     if frame.interpreter.ranks is None:
         raise IRError(f"{op.name} needs all ranks of the mesh", code="MLC0963", loc=op.loc,

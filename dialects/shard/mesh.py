@@ -14,6 +14,8 @@ from mlc.ir.sizes import Dim
 
 Axes = tuple[str, ...]
 """Axes of a mesh, the major one first."""
+STAGE = "stage"
+"""The axis of a mesh along which ranks are stages of a pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +82,26 @@ class Sharding(DialectAttribute):
     """`#shard.sharding<dims = [["data"], []]>`: the axes of the mesh that divide each dimension of a tensor.
 
     A dimension without axes is whole on each rank. Along one with axes, the rank at position i has the i-th of equal
-    blocks.
+    blocks. A tensor at a stage of a pipeline is on the ranks at this position of the axis `stage` only.
     """
 
     mnemonic: ClassVar[str] = "shard.sharding"
     dims: tuple[Axes, ...]
+    stage: int = -1
 
     @staticmethod
     def replicated(rank: int) -> Sharding:
         """That of a tensor of `rank` dimensions which is whole everywhere."""
         return Sharding(((),) * rank)
+
+    @property
+    def everywhere(self) -> Sharding:
+        """The same at all stages."""
+        return Sharding(self.dims)
+
+    def is_on(self, mesh: Mesh, rank: int) -> bool:
+        """Whether a rank has a shard."""
+        return self.stage < 0 or mesh.position(rank, (STAGE,)) == self.stage
 
     @property
     def used(self) -> Axes:
@@ -105,6 +117,8 @@ class Sharding(DialectAttribute):
         """The reason why a tensor of this shape cannot lie so; None if it can."""
         if len(self.dims) != len(shape):
             return f"{len(self.dims)} dimensions are specified, and the tensor has {len(shape)}"
+        if self.stage >= (mesh.size((STAGE,)) if STAGE in mesh.axes else 0):
+            return f"there are no ranks at position {self.stage} of an axis {STAGE!r}"
         for axis in self.used:
             mesh.index(axis)
             if self.used.count(axis) > 1:
@@ -129,4 +143,5 @@ class Sharding(DialectAttribute):
             yield slice(start, start + length)
 
     def __str__(self) -> str:
-        return "(" + ", ".join("+".join(axes) or "-" for axes in self.dims) + ")"
+        dims = "(" + ", ".join("+".join(axes) or "-" for axes in self.dims) + ")"
+        return dims if self.stage < 0 else f"{dims} at stage {self.stage}"

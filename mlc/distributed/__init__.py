@@ -76,6 +76,7 @@ from mlc.distributed.objects import (
     scatter_object_list,
     send_object_list,
 )
+from mlc.distributed.pipelines import pipeline, stage
 from mlc.distributed.plans import ByName, FullySharded, distribute, replicated, shard_optimizer
 from mlc.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from mlc.distributed.rank_program import Communication, Report, lower, report
@@ -93,9 +94,9 @@ __all__ = [
     "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank",
     "get_world_size", "group", "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized",
     "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "isend", "local", "lower", "mesh",
-    "monitored_barrier", "new_group", "placement", "recv", "recv_object_list", "reduce", "reduce_scatter",
+    "monitored_barrier", "new_group", "pipeline", "placement", "recv", "recv_object_list", "reduce", "reduce_scatter",
     "reduce_scatter_tensor", "replicated", "report", "scatter", "scatter_object_list", "send", "send_object_list",
-    "shard", "shard_optimizer",
+    "shard", "shard_optimizer", "stage",
 ]
 _STORE = ("gloo's stores are torch.distributed's, and MPI has none", "mlc.distributed.broadcast_object_list")
 _WHY = {

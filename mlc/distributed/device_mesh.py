@@ -101,7 +101,8 @@ def mesh(axes: Mapping[str, int], abstract: bool = False) -> DeviceMesh:
     return DeviceMesh(axes, abstract)
 
 
-def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Spec] | None = None) -> Tensor:
+def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Spec] | None = None,
+          stage: int | None = None) -> Tensor:
     """Divide a tensor among the ranks; in a function that is recorded, have it be divided so.
 
     Args:
@@ -110,6 +111,7 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Sp
         mesh: The mesh. In a function that is recorded it is that of the arguments.
         used: How it is divided where it is used, as `spec`, if not in the way that moves the fewest bytes: () for a
             tensor that is gathered, as the weights of a fully sharded model are.
+        stage: Position along the axis `stage` of the ranks that have it, if not all do: stages of a pipeline.
 
     Returns:
         The tensor on the mesh.
@@ -129,9 +131,9 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Sp
         return constrained
     ranks, x = _mesh_of(x, mesh), _tensor(x)
     shape = tuple(x.shape)
-    sharding = Sharding(_dims(spec, len(shape)))
+    sharding = Sharding(_dims(spec, len(shape)), -1 if stage is None else stage)
     _check(sharding, shape, ranks.topology)
-    where_used = None if used is None else Sharding(_dims(used, len(shape)))
+    where_used = None if used is None else Sharding(_dims(used, len(shape)), sharding.stage)
     if where_used is not None:
         _check(where_used, shape, ranks.topology)
     held = x.backing_array

@@ -26,7 +26,10 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from mlc.backends.mesh.array import MeshArray
+from mlc.dialects.shard.mesh import STAGE
 from mlc.distributed.device_mesh import DeviceMesh, Spec, placement, shard
+from mlc.distributed.pipelines import stages_of
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -152,15 +155,17 @@ def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
         raise UserTypeError(f"{plan!r} is no plan", code="MLC0962", loc=user_loc(),
                             hint='for instance mlc.distributed.FullySharded("data")')
     tensors = [*module.named_parameters(), *module.named_buffers()]
+    stages, positions = stages_of(module), mesh.shape.get(STAGE, 1)
     specs = [plan(name, x, mesh) for name, x in tensors]
     _check_used(plan, [name for name, _ in tensors], specs)
     where_used = getattr(plan, "used", None)
     with no_grad():
         for (name, x), spec in zip(tensors, specs):
             used = where_used(name, x, mesh) if where_used is not None and any(spec) else None
-            x.data = shard(x.data, *spec, mesh=mesh, used=used)
+            at = stages[id(x)] % positions if positions > 1 and id(x) in stages else None
+            x.data = shard(x.data, *spec, mesh=mesh, used=used, stage=at)
             if x.grad is not None:
-                x.grad = shard(x.grad, *placement(x), mesh=mesh)
+                x.grad = shard(x.grad, *placement(x), mesh=mesh, stage=at)
     return module
 
 
@@ -212,7 +217,8 @@ def shard_optimizer(optimizer: Optimizer, mesh: DeviceMesh, axis: str) -> Optimi
                 if slot in wanted:
                     x, shape = x if held.get(slot) is None else held[slot], tuple(x.shape)
                     own = placement(p) if shape == tuple(p.shape) else (None,) * x.ndim
-                    held[slot] = shard(x, *_divided(shape, own, axis, mesh), mesh=mesh)
+                    at = p.backing_array.sharding.stage if isinstance(p.backing_array, MeshArray) else -1
+                    held[slot] = shard(x, *_divided(shape, own, axis, mesh), mesh=mesh, stage=at if at >= 0 else None)
     return optimizer
 
 

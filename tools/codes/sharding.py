@@ -85,4 +85,64 @@ Each rank writes its own shards, so all ranks of the mesh take part.
 example text:
     error[MLC0980]: a tensor on a mesh of 4 ranks is written by all of them, and the group has 2
 fix: call mlc.distributed.init_process_group(), and save without another group.
+
+MLC0981 An operation takes values of two stages of a pipeline.
+An operation is at the stage of its operands. A value goes to another stage as an argument of a module that is there.
+example mlir split-stages:
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> attributes {
+        mesh = #shard.mesh<axes = ["stage"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [[]]>],
+        result_shardings = [#shard.sharding<dims = [[]]>], partitioned = true} {
+      %0 = shard.stage %x {stage = 0} : tensor<2xf32>
+      %1 = tensor.neg %0 : tensor<2xf32>
+      %2 = shard.stage %1 {stage = 1} : tensor<2xf32>
+      %3 = tensor.exp %2 : tensor<2xf32>
+      %4 = tensor.mul %1, %3 : tensor<2xf32>
+      func.return %4 : tensor<2xf32>
+    }
+fix: compute it in a module with a stage, and pass all of its operands to that module.
+
+MLC0982 A stage of a pipeline takes a value of a later one.
+example mlir split-stages:
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> attributes {
+        mesh = #shard.mesh<axes = ["stage"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [[]]>],
+        result_shardings = [#shard.sharding<dims = [[]]>], partitioned = true} {
+      %0 = shard.stage %x {stage = 1} : tensor<2xf32>
+      %1 = tensor.neg %0 : tensor<2xf32>
+      %2 = shard.stage %1 {stage = 0} : tensor<2xf32>
+      func.return %2 : tensor<2xf32>
+    }
+fix: number the stages in the order in which modules are called.
+
+MLC0983 A pipeline has no such schedule, or it does not suit the numbers of stages, ranks and microbatches.
+Schedules gpipe and 1f1b have one stage for each rank along the axis `stage`; interleaved has several, and rounds of as
+many microbatches as there are ranks.
+example python:
+    import mlc
+    mlc.distributed.pipeline(lambda x: x.sum(), mlc.ones(2), microbatches=2, schedule="zigzag")
+fix: choose another schedule, or other numbers, as the message says.
+
+MLC0984 A microbatch depends on a later one, or there are two schedules.
+Microbatches pass through a pipeline in their order, forward and backward; a function has one pipeline.
+example mlir split-stages:
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> attributes {
+        mesh = #shard.mesh<axes = ["stage"], sizes = [1]>, arg_shardings = [#shard.sharding<dims = [[]]>],
+        result_shardings = [#shard.sharding<dims = [[]]>], partitioned = true} {
+      %0 = shard.microbatch %x {number = 1, schedule = "gpipe"} : tensor<2xf32>
+      %1 = shard.microbatch %0 {number = 0, schedule = "1f1b"} : tensor<2xf32>
+      %2 = shard.stage %1 {stage = 0} : tensor<2xf32>
+      func.return %2 : tensor<2xf32>
+    }
+fix: call mlc.distributed.pipeline once in a compiled function, and let a microbatch use nothing of later ones.
+
+MLC0985 A batch is not divided into so many microbatches.
+example python:
+    import mlc
+    mlc.distributed.pipeline(lambda x: x.sum(), mlc.ones(3), microbatches=2)
+fix: choose a number of microbatches that divides the rows of the batch, and those that each rank has.
+
+MLC0986 A stage of a pipeline is that of a module, and has a number from 0; so has a microbatch.
+example python:
+    import mlc
+    mlc.distributed.stage(mlc.nn.Linear(2, 2), -1)
+fix: number stages from 0, in the order in which modules are called.
 '''

@@ -1,0 +1,77 @@
+"""Make the programs of the ranks of a pipeline, which differ in their stages.
+
+takes  PARTITIONED, where `shard.stage` and `shard.microbatch` may say where values are computed
+gives  PARTITIONED, with a function @main_position_N for the ranks at each position of the axis `stage`, in place of
+       @main; it has messages, and calls of functions of its tasks, such as @main_forward_0
+why    the order of the work, and what is sent, are explicit: printed, counted, and interpreted with all ranks at once
+
+Each operation is at the stage of its operands (placement.py); what follows from arguments alone is computed wherever it
+is used. Forward and backward of a microbatch at a stage are a task, and schedules.py orders the tasks of a rank. A
+value is sent when the task that computes it has ended, and received before the first task that uses it. What the
+forward part computes for backward alone is computed there. After all tasks comes what needs all microbatches: the
+update of weights.
+
+Collectives of sums over microbatches are one collective: the sum of what they combine is taken first.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import shard, tensor
+from mlc.dialects.func import Func
+from mlc.dialects.shard.mesh import STAGE, Mesh
+from mlc.ir.core import Op, before
+from mlc.ir.diag import IRError
+from mlc.ir.passes import Pass
+from mlc.passes.forms import PARTITIONED
+from mlc.passes.split_stages import schedules
+from mlc.passes.split_stages.placement import Placement
+from mlc.passes.split_stages.programs import write
+from mlc.passes.split_stages.tasks import Tasks
+
+
+def run(module: Op) -> None:
+    """Split every partitioned function that has stages, or arguments at one."""
+    for function in list(module.inside(Func)):
+        if "partitioned" in function.attrs and "position" not in function.attrs:
+            held = any(s.stage >= 0 for s in function.attrs["arg_shardings"])
+            if held or next(function.inside(shard.PipelineMark), None) is not None:
+                split(function)
+
+
+def split(function: Func) -> None:
+    """Replace a function by those of all positions."""
+    mesh: Mesh = function.attrs["mesh"]
+    placement = Placement.of_function(function)
+    ranks = mesh.size((STAGE,)) if STAGE in mesh.axes else 1
+    schedule = placement.schedule or (schedules.DEFAULT if placement.stages <= ranks else "interleaved")
+    if placement.stages:
+        problem = schedules.problem(schedule, ranks, placement.stages, placement.microbatches)
+        if problem is not None:
+            raise IRError(f"@{function.sym_name}: {problem}", code="MLC0983", loc=function.loc,
+                          hint=f'the mesh has an axis "{STAGE}" of as many ranks as there are stages; interleaved '
+                               "stages are a multiple of that")
+    if _defer_reductions(function, placement):
+        placement = Placement.of_function(function)
+    write(function, Tasks.of(function, placement, schedule, ranks), mesh)
+
+
+def _defer_reductions(function: Func, placement: Placement) -> bool:
+    """all_reduce(x) + all_reduce(y) = all_reduce(x + y), where x and y are of different microbatches."""
+    changed = False
+    for op in list(function.block):
+        if not isinstance(op, tensor.Add):
+            continue
+        a, b = (v.op for v in op.operands)
+        if (isinstance(a, shard.AllReduce | shard.ReduceScatter) and isinstance(b, type(a)) and a is not b
+                and a.attrs == b.attrs and a.kind == "add" and a.x.type == b.x.type
+                and all(len(o.results[0].uses) == 1 for o in (a, b))
+                and placement.at(a.results[0]).microbatches != placement.at(b.results[0]).microbatches):
+            with before(op, op.loc):
+                op.replace_by(a.with_operands([tensor.Add(a.x, b.x).result]).results[0])
+            for old in (a, b):
+                old.erase()
+            changed = True
+    return changed
+
+
+PASS = Pass(run, takes=PARTITIONED, gives=PARTITIONED, whole=False)
