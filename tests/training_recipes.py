@@ -43,6 +43,7 @@ OBJECTS = 12 << 10
 """Bytes of Python's objects in a step, which are measured, too."""
 SMALL = 0.02
 """The part that a step may send besides what a recipe has to, as for the loss, and tensors that are not divided."""
+MICROBATCHES = 4
 Specs = Mapping[str, tuple[dist.device_mesh.Spec, ...]]
 
 
@@ -55,6 +56,8 @@ class Task:
     statistics  the elements that the norms combine along the axis of the batch
     gathered    the elements of keys and values, by which sequences are divided; 0 if they are not
     experts     specifications of expert parallelism
+    parts       the names of the modules of four stages of a pipeline; () if there are none
+    between     the elements that go from each of these to the next
     sent        for these, the elements of what experts get and give in a step, forward and backward
     """
 
@@ -69,6 +72,8 @@ class Task:
     gathered: int = 0
     experts: Specs = field(default_factory=dict)
     sent: int = 0
+    parts: tuple[tuple[str, ...], ...] = ()
+    between: tuple[int, ...] = ()
     lr: float = 0.05
     dtype: type[np.floating[Any]] = np.float32
 
@@ -87,6 +92,8 @@ class Recipe:
     optimizer  the axis of the mesh that divides the state of the optimiser
     batch      the axes of the mesh that divide the dimensions of the batch
     suits      whether it is one for a task
+    schedule   that of a pipeline; "" if it is none
+    stages     the number of its stages on each rank
     """
 
     name: str
@@ -95,6 +102,38 @@ class Recipe:
     optimizer: str | None = None
     batch: tuple[str, ...] = ("data",)
     suits: Callable[[Task], bool] = lambda task: True
+    schedule: str = ""
+    stages: int = 1
+
+    @property
+    def microbatches(self) -> int:
+        """The number of parts of the batch that pass through a pipeline."""
+        return MICROBATCHES if self.schedule else 1
+
+    def is_for(self, task: Task, ranks: int) -> bool:
+        """Whether it is one for a task on this many ranks."""
+        axes = self.axes(ranks)
+        if axes is None or not self.suits(task):
+            return False
+        return not self.schedule or len(task.parts) % (axes["stage"] * self.stages) == 0
+
+    def mark(self, task: Task, model: nn.Module, axes: Mapping[str, int]) -> None:
+        """Mark the stages of a model."""
+        count = axes["stage"] * self.stages
+        for i, names in enumerate(task.parts):
+            for name in names:
+                dist.stage(model.get_submodule(name), i * count // len(task.parts))
+
+
+def _stages(n: int, most: int = 4) -> dict[str, int] | None:
+    return {"stage": n} if 1 < n <= most else None
+
+
+def _pipeline(name: str, schedule: str, axes: Callable[[int], dict[str, int] | None], stages: int = 1,
+              plan: Callable[[Task], dist.plans.Plan] = lambda task: dist.replicated,
+              optimizer: str | None = None) -> Recipe:
+    batch = ("data",) if "data" in (axes(4) or ()) else ()
+    return Recipe(name, axes, plan, optimizer, batch, lambda task: bool(task.parts), schedule, stages)
 
 
 def _data(n: int) -> dict[str, int]:
@@ -122,12 +161,18 @@ RECIPES = (
     Recipe("data and sequence", lambda n: _two(n, "sequence"), batch=("data", "sequence"),
            suits=lambda task: task.gathered > 0),
     Recipe("expert parallel", _data, lambda task: dist.ByName(task.experts), suits=lambda task: bool(task.experts)),
+    _pipeline("pipeline, GPipe", "gpipe", _stages),
+    _pipeline("pipeline, 1F1B", "1f1b", _stages),
+    _pipeline("pipeline, interleaved", "interleaved", lambda n: _stages(n, 2), stages=2),
+    _pipeline("pipeline and data", "1f1b", lambda n: _two(n, "stage")),
+    _pipeline("pipeline and ZeRO", "1f1b", lambda n: _two(n, "stage"), 1,
+              lambda task: dist.FullySharded("data", least=64), "data"),
 )
 
 
 def recipes(task: Task, ranks: int) -> list[Recipe]:
     """The recipes of a task on this many ranks."""
-    return [recipe for recipe in RECIPES if recipe.suits(task) and recipe.axes(ranks) is not None]
+    return [recipe for recipe in RECIPES if recipe.is_for(task, ranks)]
 
 
 def _digits(size: int, steps: int) -> Iterator[Batch]:
@@ -175,13 +220,15 @@ _NORMS = 8 + 4 * 8 + 5 * 16 + 5 * 16 + 5 * 32
 GPT = gpt.Sizes(0, context=32, layers=2, heads=8, width=64)
 TASKS = (
     Task("digits", digits.Classifier, _digits, 64, {"hidden.*": ("model",), "narrow.weight": (None, "model")},
-         digits.loss, combined=64 * 64),
+         digits.loss, combined=64 * 64, parts=(("hidden",), ("narrow", "scores")), between=(64 * 128,)),
     Task("gpt", _gpt, _text, 16, {"*mlp.c_fc.*": ("model",), "*mlp.c_proj.weight": (None, "model")}, _gpt_loss,
-         combined=2 * 2 * 16 * 32 * 64, gathered=2 * 2 * 16 * 32 * 64),
+         combined=2 * 2 * 16 * 32 * 64, gathered=2 * 2 * 16 * 32 * 64,
+         parts=(("wte", "wpe"), ("h.0",), ("h.1",), ("ln_f", "lm_head")), between=(16 * 32 * 64,) * 3),
+    # in f32 rounding decides on which side of a relu a value is
     Task("resnet18", lambda: resnet18.ResNet18(8, (8, 16, 16, 32)).double(), _images, 16,
          {"layer*.conv1.weight": ("model",), "layer*.bn1.[!n]*": ("model",), "layer*.conv2.weight": (None, "model")},
          resnet18.loss, combined=16 * (_CHANNELS_BACK + _CHANNELS), statistics=4 * _NORMS, lr=0.005,
-         dtype=np.float64),                                # in f32 rounding decides on which side of a relu a value is
+         dtype=np.float64),                                # and in a microbatch there would be 4 values in a norm
     Task("experts", expert_model.Classifier, _digits, 64, {}, expert_model.loss,
          experts={"moe.up": ("data",), "moe.down": ("data",)}, sent=4 * 8 * 8 * 8 * 32),
 )
@@ -211,24 +258,34 @@ class Training:
     mesh: dist.DeviceMesh | None = None
 
     @staticmethod
-    def of(task: Task, recipe: Recipe | None = None, ranks: int = 1, abstract: bool = False) -> Training:
-        """The beginning of training: on one device, or under a recipe on this many ranks."""
+    def of(task: Task, recipe: Recipe | None = None, ranks: int = 1, abstract: bool = False,
+           microbatches: int = 1) -> Training:
+        """The beginning of training: on one device, in so many parts of a batch, or under a recipe on this many ranks.
+        """
         model, mesh, place = copy.deepcopy(initial(task)), None, lambda x: mlc.tensor(x)
         if recipe is not None:
             axes = recipe.axes(ranks)
             assert axes is not None, f"{recipe.name} is none for {ranks} ranks"
             mesh = dist.mesh(axes, abstract)
+            if recipe.schedule:
+                recipe.mark(task, model, axes)
             dist.distribute(model, mesh, recipe.plan(task))
             place = functools.partial(_placed, recipe.batch, mesh)
         optimizer = mlc.optim.SGD(model.parameters(), lr=task.lr, momentum=0.9)
         if mesh is not None and recipe is not None and recipe.optimizer is not None:
             dist.shard_optimizer(optimizer, mesh, recipe.optimizer)
 
+        schedule = "" if recipe is None else recipe.schedule
+
         @mlc.compile
         def step(x: Any, y: Any) -> Any:
             optimizer.zero_grad()
-            loss = task.loss(model, x, y)
-            loss.backward()
+            if schedule or microbatches > 1:
+                loss = dist.pipeline(functools.partial(task.loss, model), x, y, schedule=schedule or "1f1b",
+                                     microbatches=MICROBATCHES if schedule else microbatches)
+            else:
+                loss = task.loss(model, x, y)
+                loss.backward()
             optimizer.step()
             return loss
 
@@ -312,7 +369,7 @@ class Outcome:
 
 def examine(task: Task, recipe: Recipe, ranks: int, steps: int) -> Outcome:
     """Train a task on one device and on ranks that are threads."""
-    alone, drift = on_one_device(task, steps)
+    alone, drift = on_one_device(task, steps, recipe.microbatches)
 
     def rank(number: int) -> Any:
         training = Training.of(task, recipe, ranks)
@@ -320,7 +377,7 @@ def examine(task: Task, recipe: Recipe, ranks: int, steps: int) -> Outcome:
         told = dist.report(training.step, x, y)
         before = training.sent()
         losses = np.array(training.run(steps))
-        return losses, (training.sent() - before) / steps, told.sent
+        return losses, (training.sent() - before) / steps, (told.positions or (told,))[-1].sent
 
     found = threads.run(ranks, rank)
     losses, sent, told = found[-1]
@@ -329,10 +386,10 @@ def examine(task: Task, recipe: Recipe, ranks: int, steps: int) -> Outcome:
 
 
 @functools.cache
-def on_one_device(task: Task, steps: int) -> tuple[Array, float]:
+def on_one_device(task: Task, steps: int, microbatches: int = 1) -> tuple[Array, float]:
     """The losses of one device, and their drift where weights differ by half a unit in the last place."""
-    alone = np.array(Training.of(task).run(steps))
-    other = Training.of(task)
+    alone = np.array(Training.of(task, microbatches=microbatches).run(steps))
+    other = Training.of(task, microbatches=microbatches)
     with mlc.no_grad():
         for p in other.model.parameters():
             x = p.numpy()
@@ -347,6 +404,8 @@ def theory(task: Task, recipe: Recipe, ranks: int) -> int | None:
     keys and values are gathered, and their gradients scattered; what experts get and give is exchanged.
     """
     axes = recipe.axes(ranks)
+    if axes is not None and recipe.schedule:
+        return _pipeline_theory(task, recipe, axes)
     if axes is None or (not recipe.batch and "model" not in axes):
         return None
     model, sequence = axes.get("model", 1), axes.get("sequence", 1)
@@ -357,6 +416,17 @@ def theory(task: Task, recipe: Recipe, ranks: int) -> int | None:
     out += 2 * (model - 1) * task.bytes * task.combined // model // axes.get("data", 1) if model > 1 else 0
     out += 2 * (sequence - 1) * task.bytes * task.gathered // sequence // axes.get("data", 1)
     return out + (task.bytes * task.sent * (batch - 1) // batch // batch if experts else 0)
+
+
+def _pipeline_theory(task: Task, recipe: Recipe, axes: Mapping[str, int]) -> int | None:
+    """The bytes of the last rank of a pipeline: activations that go on from its stages, and their cotangents back."""
+    count = axes["stage"] * recipe.stages
+    if "data" in axes:
+        return None
+    cuts = task.between[len(task.parts) // count - 1::len(task.parts) // count]
+    own = range(axes["stage"] - 1, count, axes["stage"])
+    elements = sum(cuts[stage] for stage in own if stage < count - 1) + sum(cuts[stage - 1] for stage in own)
+    return task.bytes * (elements + axes["stage"] - 1)     # and the loss for the others
 
 
 def _fits(name: str, specs: Specs) -> bool:

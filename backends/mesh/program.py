@@ -113,12 +113,17 @@ class RankProgram:
     """A partitioned function, loaded: its segments are compiled for this processor.
 
     module     the partitioned module
+    function   that of the rank, by default this one; in a pipeline, ranks have different ones
+    takes      the arguments that it has, by number
     placed     how each result is divided
+    gives      the results that it has
     """
 
-    def __init__(self, module: Module, name: str, mesh: RankMesh, args: Sequence[Placement]) -> None:
+    def __init__(self, module: Module, name: str, mesh: RankMesh, args: Sequence[Placement],
+                 rank: int | None = None) -> None:
         self.module, self.mesh = module, mesh
-        function = function_of(module, program_names(module, name, mesh.topology)[mesh.rank])
+        programs = program_names(module, name, mesh.topology)
+        self.function = function = function_of(module, programs[mesh.rank if rank is None else rank])
         self.takes = function.attrs.get("takes", tuple(range(len(args))))
         like = dict(function.attrs.get("like_inputs", ()))
         self.placed = [Placement(sharding, args[like[i]].used if i in like else None)
@@ -184,6 +189,7 @@ class RankProgram:
         elif isinstance(step.op, shard.ProcessIndex):
             given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
         elif isinstance(step.op, shard.Send):
+            sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
             sent.append(start_sending(step.op, taken[0], self.mesh))
             given = []
         elif isinstance(step.op, shard.Recv):

@@ -73,9 +73,10 @@ class Writing:
                 continue
             _check_group(array, group)
             part = array.sharding.piece(array.shape, array.mesh.topology, array.mesh.rank)
+            size = prod(array.sharding.local(array.shape, array.mesh.topology)) * array.dtype.itemsize
             for held, owners in _replicas(array):
                 owner = min(owners, key=lambda rank: (load.get(rank, 0), rank))
-                load[owner] = load.get(owner, 0) + array.local.nbytes
+                load[owner] = load.get(owner, 0) + size
                 if held == part and owner == array.mesh.rank:
                     out._add(key, array, part)
             out.tensors.setdefault(key, _description(array, []))
@@ -146,6 +147,8 @@ def read(folder: Path, entry: Any, like: Tensor) -> Tensor:
         if shape != tuple(like.shape) or dtype is not like.dtype:
             raise BadPiece(f"is {dtype.name}{list(shape)}, and {like.dtype.name}{list(like.shape)} in the state")
         wanted = _whole(shape) if array is None else array.sharding.piece(shape, array.mesh.topology, array.mesh.rank)
+        if array is not None and not array.is_here:
+            wanted = (slice(0, 0),) * len(shape)
         out = _gathered(folder, entry["pieces"], shape, wanted, np.dtype(like.dtype))
     except BadPiece:
         raise
@@ -221,7 +224,7 @@ def _within(part: Part, outer: Part) -> Part:
 def _replicas(array: MeshArray) -> Iterator[tuple[Part, list[int]]]:
     """The different shards of a tensor, as parts of it, each with the ranks that have it."""
     ranks: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for rank in range(array.mesh.topology.ranks):
+    for rank in (r for r in range(array.mesh.topology.ranks) if array.sharding.is_on(array.mesh.topology, r)):
         part = array.sharding.piece(array.shape, array.mesh.topology, rank)
         ranks.setdefault(tuple((s.start, s.stop) for s in part), []).append(rank)
     for bounds, owners in ranks.items():

@@ -14,7 +14,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -26,6 +26,7 @@ from mlc.backends.mesh.program import Placement, RankProgram, function_of, parti
 from mlc.call import record
 from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
+from mlc.dialects.shard.ranks import program_names
 from mlc.distributed.time_model import Machine, Timing
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import as_backing_array
@@ -67,6 +68,7 @@ class Communication:
         bytes: Bytes that a rank sends, the most of all where parts are uneven.
         place: Line of the program that it comes from.
         ranks: Number of ranks that take part together.
+        tag: Number of the message of a pipeline; -1 of a collective.
 
     Example:
         >>> mlc.distributed.Communication("all_reduce", ("data",), 96, None, 4).bytes
@@ -78,6 +80,42 @@ class Communication:
     bytes: int
     place: Loc | None
     ranks: int
+    tag: int = -1
+
+
+Work = SegmentCost | Communication
+"""A part of the program of a rank."""
+
+
+def pipeline_time(positions: Sequence[Sequence[Work]], ranks: int, machine: Machine) -> Timing:
+    """The time of a pipeline: each rank does its work in order, and waits for messages.
+
+    A message arrives after its latency and the time of its bytes; a rank sends one at a time, while it computes.
+    """
+    agreed = machine.agreement(ranks)
+    clock, link, compute, communication = ([0.0] * len(positions) for _ in range(4))
+    arrived: dict[int, float] = {}
+    todo = [list(reversed(work)) for work in positions]
+    while any(todo):
+        before = sum(map(len, todo))
+        for at, work in enumerate(todo):
+            while work and (not isinstance(work[-1], Communication) or work[-1].kind != "recv"
+                            or work[-1].tag in arrived):
+                step = work.pop()
+                if isinstance(step, SegmentCost):
+                    compute[at] += (seconds := machine.segment(step.operations, step.moved))
+                    clock[at] += seconds
+                elif step.kind == "send":
+                    link[at] = max(clock[at], link[at]) + step.bytes / machine.network
+                    arrived[step.tag] = link[at] + machine.latency
+                elif step.kind == "recv":
+                    clock[at] = max(clock[at], arrived[step.tag])
+                else:
+                    communication[at] += (seconds := machine.collective(step.kind, step.ranks, step.bytes))
+                    clock[at] += seconds
+        assert sum(map(len, todo)) < before, "no rank waits for ever"
+    n, total = len(positions), max(clock)
+    return Timing(sum(compute) / n, agreed + sum(communication) / n, total - (sum(compute) + sum(communication)) / n)
 
 
 @dataclass(frozen=True)
@@ -91,6 +129,8 @@ class Report:
         between: Bytes that are there at most besides these: other values, and scratch memory.
         collectives: The collectives, in order.
         segments: The arithmetic between them, and the bytes that it moves.
+        positions: The costs at each position of a pipeline; the others are those of the rank that holds most.
+        work: Segments, collectives and messages in their order, at one position of a pipeline.
 
     Example:
         >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).sent
@@ -103,6 +143,13 @@ class Report:
     between: int
     collectives: tuple[Communication, ...]
     segments: tuple[SegmentCost, ...]
+    positions: tuple[Report, ...] = ()
+    work: tuple[Work, ...] = ()
+
+    @property
+    def held(self) -> int:
+        """Bytes that a rank holds at most."""
+        return self.arguments + self.results + self.between
 
     @property
     def sent(self) -> int:
@@ -123,11 +170,18 @@ class Report:
             >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).time(machine).total
             0.0
         """
+        if self.positions:
+            return pipeline_time([p.work for p in self.positions], prod(self.shape.values()), machine)
         sent = sum(machine.collective(c.kind, c.ranks, c.bytes) for c in self.collectives)
         agreed = machine.agreement(prod(self.shape.values())) if self.collectives else 0.0
         return Timing(sum(machine.segment(s.operations, s.moved) for s in self.segments), sent + agreed)
 
     def __str__(self) -> str:
+        if self.positions:
+            return "\n".join([f"{prod(self.shape.values())} ranks: "
+                              + ", ".join(f"{axis} {n}" for axis, n in self.shape.items()),
+                              *(f"at stage {i}, {line}" if line.startswith("each") else f"  {line}"
+                                for i, p in enumerate(self.positions) for line in str(p).splitlines()[1:])])
         groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.axes), []).append(c.bytes)
@@ -162,16 +216,32 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
         12
     """
     module, mesh, placed = _partitioned(f, args, keywords)
-    main = function_of(module, "main")
-    program = RankProgram(module, "main", mesh, placed)
-    collectives = tuple(
-        Communication(op.name.removeprefix("shard."), op.axes, op.bytes_sent(), op.loc, op.group_size())
-        for op in main.block if isinstance(op, shard.Collective))
-    topology = mesh.topology
+    names = program_names(module, "main", mesh.topology)
+    found = [_report(RankProgram(module, "main", mesh, placed, names.index(name))) for name in dict.fromkeys(names)]
+    if len(found) == 1:
+        return replace(found[0], work=())
+    return replace(max(found, key=lambda r: r.held), positions=tuple(found), work=())
+
+
+def _report(program: RankProgram) -> Report:
+    """The costs of the program of one rank."""
+    main, topology = program.function, program.mesh.topology
     made = dict.fromkeys(v for v in main.block.terminator.operands if v not in set(main.args))
+    work: list[Work] = []
+    for step in program.steps:
+        op = step.op
+        if isinstance(op, func.Call):
+            work.append(SegmentCost.of(function_of(program.module, op.callee)))
+        elif isinstance(op, shard.Collective):
+            kind = op.name.removeprefix("shard.")
+            work.append(Communication(kind, op.axes, op.bytes_sent(), op.loc, op.group_size()))
+        elif isinstance(op, shard.Send):
+            work.append(Communication("send", op.axes, op.bytes_sent(), op.loc, 2, op.tag))
+        elif isinstance(op, shard.Recv):
+            work.append(Communication("recv", op.axes, 0, op.loc, 2, op.tag))
     return Report(dict(zip(topology.axes, topology.sizes)), sum(map(bytes_of, main.args)), sum(map(bytes_of, made)),
-                  _between(program), collectives, tuple(
-                      SegmentCost.of(function_of(module, op.callee)) for op in main.block if isinstance(op, func.Call)))
+                  _between(program), tuple(w for w in work if isinstance(w, Communication) and w.kind != "recv"),
+                  tuple(w for w in work if isinstance(w, SegmentCost)), work=tuple(work))
 
 
 def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]

@@ -41,6 +41,7 @@ class Timing:
     Args:
         compute: Seconds of the segments.
         communication: Seconds of the collectives, and of the agreement of the ranks on what they call.
+        waiting: Seconds in which a rank of a pipeline waits for messages: its bubble. Like the others, the mean of all.
 
     Example:
         >>> mlc.distributed.Timing(0.5, 0.25).total
@@ -49,11 +50,12 @@ class Timing:
 
     compute: float
     communication: float
+    waiting: float = 0.0
 
     @property
     def total(self) -> float:
         """Seconds in all: collectives do not overlap with segments."""
-        return self.compute + self.communication
+        return self.compute + self.communication + self.waiting
 
 
 @dataclass(frozen=True)

@@ -126,4 +126,5 @@ class Placement:
 
 
 def _is_number(value: Value) -> bool:
-    return not isinstance(value.type, TensorType) or not value.type.shape
+    """Whether a value is one number, with or without dimensions."""
+    return not isinstance(value.type, TensorType) or all(n == 1 for n in value.type.shape)

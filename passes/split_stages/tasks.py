@@ -248,6 +248,12 @@ class _Assignment:
         for v in free_values(op):
             self._need(home, v, number)
 
+    def _is_of_all(self, op: Op, place: Place) -> bool:
+        """Whether an operation needs all microbatches, but is not a sum with what one of them brings."""
+        at = self.tasks.placement
+        return (place.backward and at.microbatches == 1) or (len(place.microbatches) > 1 and all(
+            len(at.at(v).microbatches) != 1 for v in free_values(op)))
+
     def _number(self, op: Op, place: Place, home: int, used: int | None, early: bool) -> int:
         """The number of the task of an operation at a stage.
 
@@ -255,9 +261,8 @@ class _Assignment:
         early  whether it is used for more than backward, or elsewhere
         """
         end, last, at = self.tasks.end(home), max(place.microbatches, default=0), self.at[home]
-        if used == end and not early and len(place.microbatches) > 1 and all(
-                len(self.tasks.placement.at(v).microbatches) != 1 for v in free_values(op)):
-            return end                                     # of sums over all microbatches
+        if used == end and not early and self._is_of_all(op, place):
+            return end
         backward = at.get(Task(place.stage, True, last))
         if place.backward and backward is not None:
             return backward
