@@ -304,6 +304,29 @@ def test_what_is_no_pipeline_is_refused() -> None:
     assert refused(network(2), dist.mesh({"data": 2}, abstract=True), schedule="1f1b").code == "MLC0983"
 
 
+def test_the_axis_of_stages_divides_no_tensor() -> None:
+    mesh = dist.mesh({"stage": 2}, abstract=True)
+    model = dist.distribute(network(2), mesh)
+    with pytest.raises(Error, match="a tensor is divided along axis 'stage'") as error:
+        dist.report(lambda x: dist.pipeline(lambda x: model(x).mean(), x, microbatches=2),
+                    dist.shard(X, "stage", mesh=mesh))
+    assert error.value.code == "MLC0962"
+
+
+def test_a_pipeline_of_divided_weights() -> None:
+    """Tensor parallelism within stages: their collectives are between messages."""
+    base = network(2)
+    losses, _ = trained(copy.deepcopy(base), mlc.tensor, "1f1b")
+
+    def rank(number: int) -> Any:
+        mesh = dist.mesh({"stage": 2, "model": 2})
+        plan = dist.ByName({"[02].0.*": ("model",), "[13].0.weight": (None, "model")})
+        return trained(dist.distribute(copy.deepcopy(base), mesh, plan), lambda x: dist.shard(x, mesh=mesh), "1f1b")[0]
+
+    for found in threads.run(4, rank):
+        np.testing.assert_allclose(found, losses, rtol=1e-5)
+
+
 @pytest.mark.parametrize("number", [-1, True, "first"])
 def test_stages_have_numbers(number: Any) -> None:
     with pytest.raises(Error, match="there is no stage") as error:

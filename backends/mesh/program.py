@@ -189,11 +189,11 @@ class RankProgram:
         elif isinstance(step.op, shard.ProcessIndex):
             given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
         elif isinstance(step.op, shard.Send):
-            sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
             sent.append(start_sending(step.op, taken[0], self.mesh))
             given = []
         elif isinstance(step.op, shard.Recv):
             given = [receive(step.op, self.mesh)]
+            sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
         else:
             assert isinstance(step.op, shard.Collective)
             given = [carry_out(step.op, taken[0], self.mesh)]

@@ -7,6 +7,8 @@
     sequence parallel    distribute(model, mesh), and batches that are divided along the dimension of the sequence
     expert parallel      distribute(model, mesh, ByName({"*.experts.*": ("data",)})), of weights with a row per expert,
                          and batches that are divided along the same axis
+    pipeline             stage(block, i) for the blocks of the model before distribute(model, mesh), on a mesh with an
+                         axis `stage`, and pipeline(loss, x, y, microbatches=8) in the training step (pipelines.py)
 
 A plan only says where tensors lie. Which collectives follow, the passes decide: `report` shows them. Keys and values of
 divided sequences are gathered; where attention is to be divided by heads instead, `shard(q, None, "sequence")` in the

@@ -260,14 +260,25 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
 
 
 def _between(program: RankProgram) -> int:
-    """The most bytes that are there at once, less those of the arguments and the results."""
+    """The most bytes that are there at once, less those of the arguments and the results.
+
+    What is sent may stay until its receiver answers.
+    """
     sizes: dict[int, int] = {}
     most = now = 0
+    on_the_way: dict[int, int] = {}
     for step in program.steps:
         sizes |= {slot: bytes_of(v) for slot, v in zip(step.gives, step.op.results)}
         now += sum(sizes[slot] for slot in step.gives)
         most = max(most, now + (scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0))
-        now -= sum(sizes.pop(slot, 0) for slot in step.last)
+        freed = sum(sizes.pop(slot, 0) for slot in step.last)
+        if isinstance(step.op, shard.Send):
+            on_the_way[step.op.peer] = on_the_way.get(step.op.peer, 0) + freed
+            freed = 0
+        elif isinstance(step.op, shard.Recv):
+            freed += on_the_way.pop(step.op.peer, 0)
+        now -= freed
+    now -= sum(on_the_way.values())
     scratch = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
     return most - now + scratch
 

@@ -41,6 +41,7 @@ def run(module: Op) -> None:
 def split(function: Func) -> None:
     """Replace a function by those of all positions."""
     mesh: Mesh = function.attrs["mesh"]
+    _check_axis(function)
     placement = Placement.of_function(function)
     ranks = mesh.size((STAGE,)) if STAGE in mesh.axes else 1
     schedule = placement.schedule or (schedules.DEFAULT if placement.stages <= ranks else "interleaved")
@@ -53,6 +54,15 @@ def split(function: Func) -> None:
     if _defer_reductions(function, placement):
         placement = Placement.of_function(function)
     write(function, Tasks.of(function, placement, schedule, ranks), mesh)
+
+
+def _check_axis(function: Func) -> None:
+    """The axis of stages divides no tensor: ranks along it have other work, and no collectives together."""
+    shardings = [*function.attrs["arg_shardings"], *function.attrs["result_shardings"]]
+    at = next((op.loc for op in function.inside(shard.Collective) if STAGE in op.axes), function.loc)
+    if any(STAGE in s.used for s in shardings) or at is not function.loc:
+        raise IRError(f"a tensor is divided along axis {STAGE!r}, which has the stages of a pipeline", code="MLC0962",
+                      loc=at, hint="divide it along another axis of the mesh")
 
 
 def _defer_reductions(function: Func, placement: Placement) -> bool:

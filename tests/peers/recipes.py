@@ -49,7 +49,7 @@ def memory(task: Task, recipe: Recipe, ranks: int) -> bool:
         raise SystemExit(done.stdout + done.stderr)
     rows = json.loads(done.stdout.splitlines()[-1])
     taken, told = max(row["taken"] for row in rows), rows[0]["told"]
-    wrong = not near(taken, told)
+    wrong = not near(taken, told, recipe)
     print(f"{task.name:9} {recipe.name:18} {ranks} ranks: a rank takes {taken} bytes, told are {told}, "
           f"{taken / told - 1:+.1%}{'  WRONG' * wrong}", flush=True)
     return not wrong

@@ -12,3 +12,17 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:     func.return %0 : tensor<4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }
+// -----
+func.func @pipeline(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shard.microbatch %x {number = 0, schedule = "1f1b"} : tensor<4xf32>
+  %1 = shard.stage %0 {stage = 1} : tensor<4xf32>
+  %2 = tensor.neg %1 : tensor<4xf32>
+  %3 = shard.stage_like %2, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %3 : tensor<4xf32>
+}
+// CHECK:      module {
+// CHECK-NEXT:   func.func @pipeline(%x: tensor<4xf32>) -> tensor<4xf32> {
+// CHECK-NEXT:     %0 = tensor.neg %x : tensor<4xf32>
+// CHECK-NEXT:     func.return %0 : tensor<4xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

@@ -19,3 +19,13 @@ func.func @dimensions(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = shard.shard %x {dims = [["d"], []]} : tensor<4xf32> // error: 2 dimensions are specified, and x has 1
   func.return %0 : tensor<4xf32>
 }
+// -----
+func.func @stage(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shard.stage %x {stage = -1} : tensor<4xf32> // error: there is no stage -1
+  func.return %0 : tensor<4xf32>
+}
+// -----
+func.func @microbatch(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shard.microbatch %x {number = -1} : tensor<4xf32> // error: there is no microbatch -1
+  func.return %0 : tensor<4xf32>
+}

@@ -11,3 +11,12 @@ func.func @f(%x: tensor<4x6xf32>) -> tensor<i64> {
   %7 = shard.process_index {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["m"]} : () -> tensor<i64>
   func.return %7 : tensor<i64>
 }
+// -----
+func.func @pipeline(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {mesh = #shard.mesh<axes = ["stage"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [[], []], stage = 1>]} {
+  %0 = shard.microbatch %x {number = 1, schedule = "gpipe"} : tensor<4x6xf32>
+  %1 = shard.stage %0 {stage = 1} : tensor<4x6xf32>
+  %2 = shard.stage_like %1, %x : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  shard.send %2 {mesh = #shard.mesh<axes = ["stage"], sizes = [2]>, axes = ["stage"], tag = 0, destination = 1} : (tensor<4x6xf32>) -> ()
+  %3 = shard.recv {mesh = #shard.mesh<axes = ["stage"], sizes = [2]>, axes = ["stage"], tag = 1, source = 0} : () -> tensor<4x6xf32>
+  func.return %3 : tensor<4x6xf32>
+}
