@@ -82,6 +82,27 @@ def test_a_pipeline_trains_as_one_device(stages: int, schedule: str, axes: dict[
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d, lambda n: nn.Dropout(0.3)], ids=["running statistics", "keys"])
+def test_microbatches_change_buffers_in_their_order(layer: Callable[[int], nn.Module]) -> None:
+    mlc.manual_seed(0)
+    base = nn.Sequential(*(nn.Sequential(nn.Linear(6, 6), layer(6)) for _ in range(2)))
+    for i, part in enumerate(base):
+        dist.stage(part, i)
+
+    def buffers(model: nn.Module, place: Callable[[Any], Any]) -> tuple[list[float], list[Any]]:
+        losses, _ = trained(model, place, "1f1b")
+        return losses, [x.cpu().numpy() for x in model.buffers()]
+
+    losses, alone = buffers(copy.deepcopy(base), mlc.tensor)
+
+    def rank(number: int) -> Any:
+        mesh = dist.mesh({"stage": 2})
+        return buffers(dist.distribute(copy.deepcopy(base), mesh), lambda x: dist.shard(x, mesh=mesh))
+
+    for got, found in threads.run(2, rank):
+        assert got == losses and all(np.array_equal(a, b) for a, b in zip(found, alone))
+
+
 @pytest.mark.parametrize("microbatches", [1, 4])
 def test_gradients_are_clipped_by_their_norm_over_all_stages(microbatches: int) -> None:
     base = network(2)
@@ -159,11 +180,18 @@ def test_a_model_is_called_and_looked_at_without_a_pipeline(tmp_path: Path) -> N
         assert all(np.array_equal(a, b.numpy()) for a, b in zip(weights, base.parameters()))
 
 
-@pytest.mark.parametrize("name", ["pipeline, 1F1B", *(pytest.param(name, marks=pytest.mark.slow) for name in (
-    "pipeline, GPipe", "pipeline, interleaved"))])
-def test_a_small_gpt_trains_as_one_device(name: str) -> None:
-    found = examine(GPT, RECIPE[name], 2, 2)
-    assert found.faults() == [] and found.equal == 2
+def test_a_recipe_sends_what_it_has_to() -> None:
+    found = examine(TASKS[0], RECIPE["pipeline, 1F1B"], 2, 3)
+    assert found.faults() == [] and found.equal == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_small_gpt_trains_as_one_device(count: int) -> None:
+    for recipe in recipes(GPT, count):
+        if recipe.schedule:
+            found = examine(GPT, recipe, count, 4)
+            assert found.faults() == [] and ("data" in (recipe.axes(count) or ()) or found.equal == 4), recipe.name
 
 
 # -- costs ------------------------------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ class _Programs:
     def add(self, rank: int) -> None:
         """Add the function of a position."""
         tasks, old = self.tasks, self.function
-        numbered = [(i, a) for i, a in enumerate(old.args) if rank in tasks.homes(a) and self._uses(rank, a)]
+        used = self._used(rank)
+        numbered = [(i, a) for i, a in enumerate(old.args) if rank in tasks.homes(a) and a in used]
         held = [a for _, a in numbered]
         made = func.function(f"{old.sym_name}_position_{rank}", [a.type for a in held], [a.name for a in held],
                              private=not old.is_public)
@@ -68,13 +69,13 @@ class _Programs:
         assert self.function.parent is not None
         self.function.parent.insert(made, self.function)
 
-    def _uses(self, rank: int, arg: Value) -> bool:
-        """Whether a rank computes with an argument, sends or returns it."""
+    def _used(self, rank: int) -> set[Value]:
+        """The values that a rank computes with, sends or returns."""
         tasks = self.tasks
-        return (any(t.value is arg and t.source == rank for t in tasks.transfers)
-                or any(v is arg for op in tasks.numbers[rank] for v in tasks.operands(op))
-                or any(tasks.root(v) is arg and rank in tasks.wanted_on(i)
-                       for i, v in enumerate(self.function.block.terminator.operands)))
+        return {*(t.value for t in tasks.transfers if t.source == rank),
+                *(v for op in tasks.numbers[rank] for v in tasks.operands(op)),
+                *(tasks.root(v) for i, v in enumerate(self.function.block.terminator.operands)
+                  if rank in tasks.wanted_on(i))}
 
     # -- messages --------------------------------------------------------------------------------------------------
     def _tagged(self) -> Sequence[tuple[int, Transfer]]:
