@@ -49,6 +49,7 @@ def test_integers_beyond_their_type_are_refused(make: Any) -> None:
 @pytest.mark.parametrize(("f", "code"), [
     (lambda x: nn.functional.threshold(x, x, 0), "MLC0364"),
     (lambda x: nn.functional.threshold(x, 0, x), "MLC0364"),
+    (lambda x: mlc.full_like(x, x), "MLC0364"),
     (lambda x: mlc.asarray(x, x), "MLC0342"),
 ])
 def test_a_tensor_in_place_of_a_number_or_a_dtype_is_refused_recorded_or_not(f: Any, code: str) -> None:

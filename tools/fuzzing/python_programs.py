@@ -344,7 +344,7 @@ def examine(program: PythonProgram) -> Failure | None:
         for dynamic in (False, True)[: 2 if program.seed % 3 == 0 else 1]:
             mlc.set_rng_state(state)
             found = run(Compiled(f, dynamic=dynamic), program.arrays)
-            if (message := unlike(found, plain)) and not refuses_a_write(found):
+            if (message := unlike(found, plain)) and not refuses_on_purpose(found):
                 return _failure(program, "compiled for all sizes" if dynamic else "compiled", message)
         if importlib.util.find_spec("torch") is not None and not isinstance(plain, str) and not draws:
             return against_torch(program, own, plain, Path(folder))
@@ -375,9 +375,10 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
     return _failure(program, "gradient against torch", message) if message else None
 
 
-def refuses_a_write(found: list[Array] | str) -> bool:
-    """Whether a function is refused since it is not known which tensors a write in it changes (MLC0750 to MLC0759)."""
-    return isinstance(found, str) and found.startswith("refused with MLC075")
+def refuses_on_purpose(found: list[Array] | str) -> bool:
+    """Whether recording a function is refused for what only its run can tell: which tensors a write in it changes
+    (MLC0750 to MLC0759), or a number that Python asks a tensor for."""
+    return isinstance(found, str) and (found.startswith("refused with MLC075") or "being recorded" in found)
 
 
 def _leaves(x: Any) -> Iterator[Any]:
