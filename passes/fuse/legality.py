@@ -173,19 +173,21 @@ def is_below_copies(op: Op) -> bool:
     """Whether a contraction reads windows or broadcasts of `op`, which is then materialized before it.
 
     Padding is materialized for contractions of few rows, and for those whose other factor is in panels: they read it
-    element by element, while others pack what they read. A concatenation of many operands, each of which is asked for
+    element by element, while others pack what they read. So are rows that are taken from a table, for the latter. A
+    concatenation of many operands, each of which is asked for
     whether it has an element, is materialized before every contraction.
     """
     if isinstance(op, tn.Concat):
         return len(op.xs) > FEW_OPERANDS
-    if not isinstance(op, tn.Transpose | tn.Reverse | tn.Pad):
+    if not isinstance(op, tn.Transpose | tn.Reverse | tn.Pad | tn.Take):
         return False
-    work: list[tuple[Value, bool]] = [(op.results[0], False)]
+    work: list[tuple[Value, bool]] = [(op.results[0], isinstance(op, tn.Take))]
     while work:
         value, several = work.pop()
         for user in value.users:
             if isinstance(user, tn.DotGeneral) and several and (
-                    not isinstance(op, tn.Pad) or reads_few_rows(user, value) or reads_elements(user, value)):
+                    not isinstance(op, tn.Pad | tn.Take) or reads_elements(user, value)
+                    or (isinstance(op, tn.Pad) and reads_few_rows(user, value))):
                 return True
             if moves_elements(user):
                 work.append((user.results[0], several or isinstance(user, tn.Windows | tn.BroadcastTo)))
