@@ -18,13 +18,15 @@ def reschedule(module: Module, rng: random.Random) -> None:
     """Random tile sizes and vector dimensions for the kernels of a loop-level module.
 
     In a reduction by lanes or in runs, the dimension and the size of its blocks are the order of summation, and stay.
+    So do blocks that are unrolled, of one point each.
     """
     for kernel in module.inside(Kernel):
         lanes = {op.dim for op in kernel.inside(loop.Reduce)}
         lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
-        tile = [t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
+        fixed = lanes | {op.dim for op in kernel.inside(loop.For) if op.unroll}
+        tile = [t if d in fixed else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
                 else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.schedule.tile)]
-        for d in sorted({*range(len(tile))} - lanes, key=tile.__getitem__, reverse=True):
+        for d in sorted({*range(len(tile))} - fixed, key=tile.__getitem__, reverse=True):
             if math.prod(tile) > LARGEST:
                 tile[d] = 1
         kernel.reschedule(tile=tuple(tile))
