@@ -21,6 +21,7 @@ CASES = [
     C("trapezoid", F(2, 5), dim=0), C("cumulative_trapezoid", F(2, 5)), C("cumulative_trapezoid", F(2, 5), P(5)),
     C("cumulative_trapezoid", F(2, 5), dx=2.0, dim=0),
     C("gradient", F(4, 5)), C("gradient", F(4, 5), spacing=0.5, edge_order=2),
+    C("gradient", np.array([1.0, np.nan, 2.0, 3.0], np.float32)),
     C("gradient", F(4, 5), spacing=(2.0, 0.5), dim=(1, 0)), C("gradient", F(2)),
     C("gradient", F(4), spacing=[np.array([0.0, 1.0, 3.0, 3.5], np.float32)], dim=(0,), edge_order=2),
     C("renorm", F(4, 5), 2, 0, 1.0), C("renorm", F(4, 5, 2), 1.5, -1, 0.5), C("isreal", F(3)),

@@ -62,7 +62,7 @@ LIMITS = ("nn.functional.hardswish", "nn.functional.silu", "var_mean", "std_mean
 """Functions that give their limit at -inf, where PyTorch has NaN."""
 SORTED = ("bucketize", "searchsorted", "mode")
 """Functions of numbers in order, or that order them, which say nothing of NaN."""
-FREE = ("svd_lowrank", "pca_lowrank", "linalg.cond")
+FREE = ("svd", "svd_lowrank", "pca_lowrank", "linalg.cond")
 """Functions whose results are free: their signs, which follow from the random numbers that PyTorch draws, or the least
 singular value beside one that is 1e16 times as large."""
 ANSWERS = ("equal", "allclose")
