@@ -220,10 +220,24 @@ def bind_sizes(types: Sequence[Any], args: Sequence[Any], env: dict[str, int]) -
             if isinstance(dim, Size) and str(dim).isidentifier() and str(dim) not in env:
                 env[str(dim)] = n
             pending.append((i, axis, dim, n))
+    for _, _, dim, n in pending:
+        _solve(dim, n, env)
     for i, axis, dim, n in pending:
-        if (expected := sizes.evaluate(dim, env)) != n:
+        expected = sizes.evaluate(dim, env) if sizes.symbols(dim) <= env.keys() else None
+        if expected != n:
             raise UserError(f"argument {i} has size {n} on axis {axis}, expected {dim}"
-                            + (f" = {expected}" if isinstance(dim, Size) else ""), code="MLC0323")
+                            + (f" = {expected}" if isinstance(dim, Size) and expected is not None else ""),
+                            code="MLC0323")
+
+
+def _solve(dim: Any, n: int, env: dict[str, int]) -> None:
+    """Bind the only unknown symbol of a linear size, as S of 2*S + 3, which the caller compares with n."""
+    unknown = sizes.symbols(dim) - env.keys()
+    if len(unknown) == 1 and not any(True for _ in sizes.quotients(dim)):
+        name, = unknown
+        least, next = (sizes.evaluate(dim, {**env, name: value}) for value in (0, 1))
+        if next != least and (n - least) % (next - least) == 0:
+            env[name] = (n - least) // (next - least)
 
 
 class Pointer:

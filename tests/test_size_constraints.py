@@ -178,6 +178,22 @@ def test_sizes_that_no_argument_tells(text: str) -> None:
         run_function(parse_module(text), "f", zeros((2,)))
 
 
+def test_the_interpreter_solves_linear_sizes() -> None:
+    """The body of a loop as a function may take a tensor of 2 N + 3 elements, and none of N."""
+    module = parse_module("""
+func.func private @body(%x: tensor<(2*N + 3)xf32>) -> tensor<Nxf32> {
+  %0 = tensor.slice %x {starts = [0], stops = ["N"], steps = [1]} : (tensor<(2*N + 3)xf32>) -> tensor<Nxf32>
+  func.return %0 : tensor<Nxf32>
+}
+func.func @f(%x: tensor<Mxf32>, %y: tensor<(2*M + 3)xf32>) -> tensor<Mxf32> {
+  %0 = func.call @body(%y) : (tensor<(2*M + 3)xf32>) -> tensor<Mxf32>
+  func.return %0 : tensor<Mxf32>
+}""")
+    assert run_function(module, "f", zeros((4,), (11,)))[0].shape == (4,)
+    with pytest.raises(UserError, match="MLC0323"):
+        run_function(module, "body", zeros((4,)))
+
+
 def test_names_in_kernels() -> None:
     assert kernel_names(["B", "d0", "t", "t12", "d0_", "v0"]) == ("B", "d0__", "t", "t12_", "d0_", "v0")
 
