@@ -235,9 +235,10 @@ def _solve(dim: Any, n: int, env: dict[str, int]) -> None:
     unknown = sizes.symbols(dim) - env.keys()
     if len(unknown) == 1 and not any(True for _ in sizes.quotients(dim)):
         name, = unknown
-        least, next = (sizes.evaluate(dim, {**env, name: value}) for value in (0, 1))
-        if next != least and (n - least) % (next - least) == 0:
-            env[name] = (n - least) // (next - least)
+        least, next, third = (sizes.evaluate(dim, {**env, name: value}) for value in (0, 1, 2))
+        step = next - least
+        if step and third - next == step and (n - least) % step == 0 and (n - least) // step >= 0:
+            env[name] = (n - least) // step
 
 
 class Pointer:

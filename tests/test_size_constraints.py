@@ -192,6 +192,8 @@ func.func @f(%x: tensor<Mxf32>, %y: tensor<(2*M + 3)xf32>) -> tensor<Mxf32> {
     assert run_function(module, "f", zeros((4,), (11,)))[0].shape == (4,)
     with pytest.raises(UserError, match="MLC0323"):
         run_function(module, "body", zeros((4,)))
+    with pytest.raises(UserError, match="MLC0323"):
+        run_function(module, "body", zeros((1,)))          # N = -1
 
 
 def test_names_in_kernels() -> None:

@@ -150,7 +150,7 @@ def _partial(x: Tracer, at: int, spacing: Operand, order: int) -> Tensor:
         return cat([first, last], at)
     before, after = sliced(slopes, at, 0, n - 2), sliced(slopes, at, 1, n - 1)
     if h is spacing:
-        inside = tracer((sliced(x, at, 2, n) - sliced(x, at, 0, n - 2)) / (h * 2))     # without the point between
+        inside = tracer((sliced(x, at, 2, n) - sliced(x, at, 0, n - 2)) / h * 0.5)     # without the point between
         bend = [tracer(after - before) * 0.5] * 2
     else:
         a, b = sliced(h, at, 0, n - 2), sliced(h, at, 1, n - 1)
