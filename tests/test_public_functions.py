@@ -390,3 +390,8 @@ def test_the_derivative_of_ctc_loss_behind_log_softmax() -> None:
     torch.nn.functional.ctc_loss(x.log_softmax(-1), *map(torch.from_numpy, (labels, steps, spans))).backward()
     found = mlc.grad(lambda x: mlc.nn.functional.ctc_loss(mlc.log_softmax(x, -1), labels, steps, spans))(logits)
     np.testing.assert_allclose(found, x.grad, 1e-9, 1e-12)
+
+
+def test_a_spacing_of_small_integers_does_not_overflow() -> None:
+    found, = mlc.gradient(mlc.tensor([1.0, 4.0, 9.0, 16.0]), spacing=mlc.tensor(64, dtype=mlc.int8))
+    np.testing.assert_array_equal(found, np.gradient([1.0, 4.0, 9.0, 16.0], 64.0).astype(np.float32))

@@ -196,6 +196,14 @@ func.func @f(%x: tensor<Mxf32>, %y: tensor<(2*M + 3)xf32>) -> tensor<Mxf32> {
         run_function(module, "body", zeros((1,)))          # N = -1
 
 
+def test_the_interpreter_does_not_take_other_sizes_for_linear_ones() -> None:
+    module = parse_module("""
+func.func private @square(%x: tensor<(N*N)xf32>, %y: tensor<(2*N)xf32>) -> tensor<(N*N)xf32> {
+  func.return %x : tensor<(N*N)xf32>
+}""")
+    assert run_function(module, "square", zeros((4,), (4,)))[0].shape == (4,)
+
+
 def test_names_in_kernels() -> None:
     assert kernel_names(["B", "d0", "t", "t12", "d0_", "v0"]) == ("B", "d0__", "t", "t12_", "d0_", "v0")
 
