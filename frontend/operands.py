@@ -34,12 +34,17 @@ def kind(dtype: ScalarType) -> int:
     return 3 if dtype.is_complex else 2 if dtype.is_float else 0 if dtype.is_bool else 1
 
 
+def refuse_several(value: Any) -> None:
+    """Refuse a tensor or array with dimensions in place of a number."""
+    if shape := getattr(value, "shape", ()):
+        raise UserTypeError(f"expected a number, found a tensor of shape {list(shape)}", code="MLC0364",
+                            hint="take one element, as in x[0]")
+
+
 def number(value: bool | int | float | complex | Tensor, dtype: ScalarType, weak: bool = False) -> Tracer:
     """Record a Python number as a 0-d tensor; integers wrap around as in a cast. A 0-d tensor may stand for one."""
     if isinstance(value, Tensor):
-        if value.ndim:
-            raise UserTypeError(f"expected a number, found a tensor of shape {list(value.shape)}", code="MLC0364",
-                                hint="take one element, as in x[0]")
+        refuse_several(value)
         return cast(tracer(value), dtype, weak)
     if isinstance(dtype, IntType) and not dtype.is_bool:
         if isinstance(value, float | complex):

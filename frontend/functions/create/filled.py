@@ -11,11 +11,11 @@ import numpy as np
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.memory_format import check_memory_format
-from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, shape_of, tracer
+from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, refuse_several, shape_of, tracer
 from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import state
 from mlc.frontend.tracer import Tracer
-from mlc.ir.diag import UserError, UserMemoryError, UserTypeError
+from mlc.ir.diag import UserError, UserMemoryError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, to_numpy
 
@@ -45,9 +45,7 @@ def _filled(shape: tuple[Dim, ...], value: Number | Size, dtype: ScalarType) -> 
     if not all(isinstance(d, int) for d in shape):
         raise UserError(f"shape [{', '.join(map(str, shape))}] has no numbers outside a recorded function",
                         code="MLC0365")
-    if several := getattr(value, "shape", ()):             # which numpy would broadcast
-        raise UserTypeError(f"expected a number, found a tensor of shape {list(several)}", code="MLC0364",
-                            hint="take one element, as in x[0]")
+    refuse_several(value)                                  # which numpy would broadcast
     return wrap(np.full(shape, value, to_numpy(dtype)))
 
 
