@@ -16,6 +16,10 @@ WARP = 32
 """Threads of a warp. It is not a parameter of the model: the semantics of shuffles and schedules depend on it."""
 
 
+LINE = 64
+"""Bytes of a line of cache."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """Base class of machine models. Its text, in options of passes, lists the parameters that differ from their

@@ -31,6 +31,7 @@ from mlc.ir import sizes
 from mlc.ir.affine import AffineMap, dim, dims_of
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, Value, before
+from mlc.ir.machine import LINE, Cpu
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType
 from mlc.passes.forms import FUSED
@@ -202,9 +203,8 @@ class Layouts:
 
 UNKNOWN = 1 << 16
 """Assumed elements of a tensor of unknown size."""
-LINE, NEAR = 1 << 6, 1 << 11
-"""Bytes of a line of cache, and a distance at multiples of which lines have at most two sets of the first cache, whose
-ways take 4 KiB (ir/machine.py)."""
+NEAR = Cpu.l1_way_bytes // 2
+"""A distance in bytes, at multiples of which lines have at most two sets of the first cache."""
 
 
 def _host_ops(function: Func) -> Iterator[Op]:

@@ -20,7 +20,7 @@ from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value
-from mlc.ir.machine import Cpu
+from mlc.ir.machine import LINE, Cpu
 from mlc.ir.sizes import Dim, quotients
 from mlc.passes.analysis.accesses import best_dimension, element_width, position
 from mlc.passes.schedule.extents import ceil, even, guess, lanes_for
@@ -56,8 +56,6 @@ TERMS = 16
 """Most terms of a product that are unrolled."""
 BYTES = 16, 32, 64
 """Bytes of the vectors that instructions for products of bytes have."""
-LINE = 64
-"""Bytes of a line of cache."""
 AHEAD = 1 << 14
 """Least bytes between those of a quantised factor that are read and those that are prefetched for later."""
 COLUMNS, LINES = 1024, 8
