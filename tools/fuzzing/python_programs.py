@@ -378,7 +378,8 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
 def refuses_on_purpose(found: list[Array] | str) -> bool:
     """Whether recording a function is refused for what only its run can tell: which tensors a write in it changes
     (MLC0750 to MLC0759), or a number that Python asks a tensor for."""
-    return isinstance(found, str) and (found.startswith("refused with MLC075") or "being recorded" in found)
+    return isinstance(found, str) and (found.startswith("refused with MLC075") or (
+        found.startswith("refused with MLC") and "being recorded" in found))
 
 
 def _leaves(x: Any) -> Iterator[Any]:
