@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from mlc.backends.cpu.shares import Regions
 
 SPIN_CYCLES = 150_000
-"""Cycles that a thread spins before it sleeps: about 50 us, while waking one takes 5 to 50 us."""
+"""Cycles that an idle thread spins before it sleeps: about 50 us, while waking one takes 5 to 50 us, or on a virtual
+machine milliseconds. A caller that waits for the others spins 20 times as long (pool.py)."""
 
 _EXTERNALS = frozenset({"pthread_create", "syscall"})
 _lock = threading.RLock()

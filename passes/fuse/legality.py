@@ -170,12 +170,12 @@ def _is_updated(producer: Group, consumer: Group) -> bool:
 
 
 def is_below_copies(op: Op) -> bool:
-    """Whether a contraction reads windows or broadcasts of `op`, which is then materialized before it.
+    """Whether a contraction reads each element of `op` several times, which is then materialized before it.
 
-    Padding is materialized for contractions of few rows, and for those whose other factor is in panels: they read it
-    element by element, while others pack what they read. So are rows that are taken from a table, for the latter. A
-    concatenation of many operands, each of which is asked for
-    whether it has an element, is materialized before every contraction.
+    Those are elements of windows and broadcasts. Padding is materialized for contractions of few rows, and for those
+    whose other factor is in panels: they read it element by element, while others pack what they read. Rows that are
+    taken from a table are materialized for the latter, as each panel reads them anew. A concatenation of many operands,
+    each of which is asked for whether it has an element, is materialized before every contraction.
     """
     if isinstance(op, tn.Concat):
         return len(op.xs) > FEW_OPERANDS

@@ -12,7 +12,7 @@ from mlc.dialects.shard.mesh import STAGE, Mesh
 from mlc.ir.core import Op, Symbol, Value, at_end, builder, located
 from mlc.ir.printer import to_text
 from mlc.passes.analysis.free_values import free_values
-from mlc.passes.split_stages.tasks import START, Tasks, Transfer
+from mlc.passes.split_stages.tasks import START, Tasks
 
 KEPT = ("mesh", "arg_names", "arg_shardings", "like_inputs", "result_shardings", "partitioned")
 """Attributes of the function, about all of its arguments and results, that those of all positions have."""
@@ -78,17 +78,14 @@ class _Programs:
                   if rank in tasks.wanted_on(i))}
 
     # -- messages --------------------------------------------------------------------------------------------------
-    def _tagged(self) -> Sequence[tuple[int, Transfer]]:
-        return list(enumerate(self.tasks.transfers))
-
     def _receive(self, rank: int, number: int, values: dict[Value, Value]) -> None:
-        for tag, t in self._tagged():
+        for tag, t in enumerate(self.tasks.transfers):
             if t.destination == rank and t.received == number:
                 with located(self._loc(t.value)):
                     values[t.value] = shard.Recv(self.mesh, (STAGE,), tag, t.source, t.value.type).result
 
     def _send(self, rank: int, number: int, values: dict[Value, Value]) -> None:
-        for tag, t in self._tagged():
+        for tag, t in enumerate(self.tasks.transfers):
             if t.source == rank and t.sent == number:
                 with located(self._loc(t.value)):
                     shard.Send(self.mesh, (STAGE,), tag, values[t.value], t.destination)
