@@ -24,8 +24,9 @@ from collections.abc import Iterator
 from mlc.dialects import func, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
+from mlc.dialects.tensor.orders import lanes
 from mlc.dialects.tensor.packed import panels_of
-from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.reduce import LANES_ACROSS, Reduce
 from mlc.dialects.tensor.shape import inverse
 from mlc.ir import sizes
 from mlc.ir.affine import AffineMap, dim, dims_of
@@ -166,14 +167,15 @@ class Layouts:
         return True
 
     def _reads_rows(self, kernel: Kernel, i: int, axis: int) -> bool:
-        """Whether a kernel is to read an operand in row-major order: one that adds along its last axis in lanes, or one
-        of padded windows whose results are in row-major order, too."""
+        """Whether a kernel is to read an operand in row-major order: one that adds along its last axis in lanes, unless
+        each lane can be a vector of its own, or one of padded windows whose results are in row-major order, too."""
         ops = list(kernel.body.block)
         reduces = [op for op in ops if isinstance(op, Reduce)]
         if not reduces:
             return False
         maps = {at for _, at in [*kernel.staging().reads().values()][i] if at}
-        if any((op.order or "").startswith("lanes") for op in reduces):
+        if any(lanes(op.order or "chain") > LANES_ACROSS for op in reduces) or (
+                kernel.staging().count > 1 and any(lanes(op.order or "chain") > 1 for op in reduces)):
             return any(at[-1] is None or any(kernel.iterator_types[d] == "reduction" for d in dims_of(at[-1]))
                        for at in maps)
         if not any(isinstance(op, tensor.Pad) for op in ops):

@@ -4,10 +4,11 @@ takes  DECOMPOSED
 gives  FIXED: every float reduction and contraction has an `order`; elementary functions are arithmetic
 why    results are bitwise reproducible across machines, schedules and batch sizes
 
-- A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other, and one of
-  two elements, adds in ascending order, one chain per result: `chain`; a contraction in chains of B terms: `blocks<B>`,
-  and in lanes along the rows of a factor that is stored in 16 bits or quantised: `lanes<LANES>`. A long sum adds in
-  runs of RUN, so that its rounding error is close to that of pairwise summation: `lanes<L, RUN>`.
+- A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`, in few lanes along
+  several axes, as those of an image; any other, and one of two elements, adds in ascending order, one chain per result:
+  `chain`; a contraction in chains of B terms: `blocks<B>`, and in lanes along the rows of a factor that is stored in 16
+  bits or quantised: `lanes<LANES>`. A long sum adds in runs of RUN, so that its rounding error is close to that of
+  pairwise summation: `lanes<L, RUN>`.
 - A reduction along non-adjacent axes, or of very many elements, is split in two: one along some of the axes, or
   within blocks of an axis, and one of its results.
 - These choices depend on the operation, its dtype and the lengths of the reduced axes, never on the number of rows,
@@ -142,7 +143,7 @@ def is_expanded(op: Op) -> TypeGuard[Elementwise]:
 def _fix(op: Op, products: str, lanes: bool) -> None:
     if isinstance(op, Reduce):
         if op.order is None:                         # keep an explicit order
-            _reduce(op)
+            _reduce(op, lanes)
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
@@ -263,19 +264,19 @@ LONG, BLOCK, ENOUGH, SHORT = 1 << 17, 1 << 14, 1 << 10, 1 << 6
 whole axes have as many."""
 
 
-def _reduce(op: Reduce) -> None:
+def _reduce(op: Reduce, across: bool) -> None:
     """Assign an order to a reduction, or split it in two recursively."""
     with before(op, op.loc.through("fix_numerics")):
         x, axes, first = _parts(op)
         if not first:
-            op.attrs["order"] = op.default_order()
+            op.attrs["order"] = op.default_order(across)
             return
         inner = type(op)(x, first)
         kept = [a for a in range(x.type.rank) if a not in first]
         outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))
     op.replace_by(outer.result)
-    _reduce(inner)
-    _reduce(outer)
+    _reduce(inner, across)
+    _reduce(outer, across)
 
 
 def _parts(op: Reduce) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:

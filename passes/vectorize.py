@@ -4,7 +4,8 @@ takes  LOOP
 gives  LOOP
 why    the default, a tile of one point, is always correct; this pass optimises for vector registers and caches
 
-The vector dimension is the parallel one along which most buffers are contiguous; reductions in lanes determine theirs.
+The vector dimension is the parallel one along which most buffers are contiguous. Reductions in lanes determine theirs,
+unless what they read is contiguous along another one: then each lane has a vector along that.
 A contraction has a register tile of rows times a few vectors of columns (schedule/contraction_cpu.py). Every choice is
 a transform (schedule/transforms.py) recorded in the kernel, and preserves the result bit for bit.
 """
@@ -51,7 +52,11 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         schedule_groups(kernel, machine)
     elif next(kernel.inside(loop.Contract), None) is not None:
         schedule_contraction(kernel, machine)
-    elif kernel.schedule.vector < 0 and (dim := best_dimension(kernel)) is not None:
+    elif kernel.schedule.vector >= 0:
+        if (dim := across_lanes(kernel, machine)) is not None:
+            tile(kernel, dim, fit(kernel.domain[dim], max(1, machine.vector_bits // element_width(kernel)), 1),
+                 vector=True)
+    elif (dim := best_dimension(kernel)) is not None:
         lanes = max(1, machine.vector_bits // element_width(kernel))
         other = None if COLD in kernel.enclosing(Func).attrs else across(kernel, dim)
         if other is not None:
@@ -75,6 +80,19 @@ def across(kernel: Kernel, dim: int) -> int | None:
             if d in op.result.type.dims and stride(op, d) == 1 and kernel.domain[d] not in range(SHORT):
                 return d
     return None
+
+
+def across_lanes(kernel: Kernel, machine: Cpu) -> int | None:
+    """The dimension along which all that a reduction in lanes reads is contiguous, if it is not that of the reduction,
+    and each lane can have a vector of its own; None if rows are contiguous."""
+    last = kernel.schedule.vector
+    loads = [op for op in kernel.inside(loop.Load) if last in op.result.type.dims]
+    sums = max((len(op.operands) for op in kernel.inside(loop.For)), default=0)
+    if not loads or next(kernel.inside(loop.Scratch), None) is not None or (
+            kernel.schedule.tile[last] * sums > machine.vector_registers):
+        return None
+    return next((d for d in range(kernel.parallel) if kernel.domain[d] not in range(SHORT)
+                 and all(not op.tiles and stride(op, d) == 1 for op in loads) and kernel.lies_in_lanes(last, d)), None)
 
 
 def fit(extent: Dim, lanes: int, most: int) -> int:

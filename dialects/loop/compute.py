@@ -53,9 +53,6 @@ class InBounds(InKernel, name="loop.in_bounds", pure=True):
     def used_dims(self) -> set[int]:
         return {self.dim}
 
-    def bounded_dims(self) -> tuple[int, ...]:
-        return (self.dim,)
-
     def interpret(self, frame: Frame) -> Any:
         return self.activation(frame).inside((self.dim,))
 

@@ -143,8 +143,8 @@ class Kernel(Op, name="loop.kernel", pure=False):
         return self.schedule.dim_of_threads(self.parallel)
 
     def lies_in_lanes(self, dim: int, vector: int) -> bool:
-        """Whether all that asks which points along a dimension are in the domain are vectors along another one, which
-        have masks."""
+        """Whether all accesses for which it matters what points along a dimension are in the domain are vectors along
+        another one, which have masks."""
         bounded = [op.bounded_dims() for op in self.inside(InKernel)]
         return all(dim not in dims or vector in dims for dims in bounded)
 
@@ -223,7 +223,7 @@ class InKernel(Op):
         return ()
 
     def bounded_dims(self) -> tuple[int, ...]:
-        """The dimensions of the points of which only those in the domain count: they are accessed, or asked for."""
+        """The dimensions of the points of which only those in the domain may be accessed."""
         return ()
 
     def used_dims(self) -> set[int]:

@@ -37,6 +37,8 @@ from mlc.ir.types import ComplexType, FloatType, TensorType, f64, to_numpy
 
 RUN = 32
 """Elements of a lane that are added sequentially."""
+LANES_ACROSS = 16
+"""Lanes of a reduction that fit into registers as a vector each."""
 FEW = 4
 """Length up to which slices of an order-independent reduction are chains: a tree of lanes costs more."""
 
@@ -71,18 +73,22 @@ class Reduce(TensorOp):
         """All points of the slice."""
         return [domain.points if domain == self.iteration_domain() else None]
 
-    def default_order(self) -> str:
+    def default_order(self, across: bool = True) -> str:
         """`lanes<L>` if the last, contiguous axis is reduced, else `chain`; long float sums in runs.
 
         A few elements are a chain, too, whose vectors lie across the slices: two, of which a chain and a tree are
-        equal bit for bit, or more if the result does not depend on the order.
+        equal bit for bit, or more if the result does not depend on the order. With `across`, several axes, as those of
+        an image, have so few lanes that each can be a vector across the slices, if the channels turn out to be last in
+        memory.
         """
         type = self.x.type
         length = product(type.shape[a] for a in self.axes)
         few = isinstance(length, int) and length <= (FEW if self.is_order_independent else 2)
         lanes = 1
         if type.rank - 1 in self.axes and not few:
-            lanes = 16 if isinstance(length, int) and length <= 32 else 64 if type.dtype.width <= 32 else 32
+            several = across and sum(type.shape[a] != 1 for a in self.axes) > 1
+            short = isinstance(length, int) and length <= 2 * LANES_ACROSS
+            lanes = LANES_ACROSS if short or several else 64 if type.dtype.width <= 32 else 32
         if isinstance(type.dtype, FloatType) and isinstance(self, ReduceSum) and not (
                 isinstance(length, int) and length <= lanes * RUN):
             return f"lanes<{lanes}, {RUN}>"

@@ -295,6 +295,12 @@ class Threads(Lowering):
     def is_in_lanes(self, d: int) -> bool:
         return d in (self.across, self.along)
 
+    def carries(self, d: int) -> bool:
+        return self.is_in_lanes(d)
+
+    def carried_points(self, d: int) -> int:
+        return 1
+
     def enter(self, d: int, origin: Dim | Value, size: int, lanes: int = 0) -> Dim:
         if d == self.across:
             if isinstance(origin, Value):

@@ -29,8 +29,11 @@ def _index(low: Lowering, op: loop.Index) -> None:
 
 @rule(loop.InBounds)
 def _in_bounds(low: Lowering, op: loop.InBounds) -> None:
-    inside = arith.constant(True, i1)
-    low.define(op.result, lambda p: low.mask(p) or inside if op.dim == low.scope.vector else inside)
+    if op.dim == low.scope.vector:
+        inside = arith.constant(True, i1)
+        low.define(op.result, lambda p: low.mask(p) or inside)
+    else:
+        low.define(op.result, lambda p: low.valid(op.dim, p[op.dim]))
 
 
 @rule(loop.Map)
@@ -69,16 +72,19 @@ def _apply(low: Lowering, op: Op, operands: Sequence[Value]) -> Sequence[Value]:
 # -- along a dimension ------------------------------------------------------------------------------------------------
 @rule(loop.Reduce)
 def _reduce(low: Lowering, op: loop.Reduce) -> None:
-    if op.dim != low.scope.vector:
-        op.fail("the lanes to combine lie in vector registers: `vector` is their dimension", code="MLC0171")
     combine = CombiningKind(op.kind).emit
     offsets = sorted({p[op.dim] for p in low.points(op.x.type.dims)})
+    vectors = low.in_lanes(op.x.type.dims)
 
     def tree(point: Point) -> Value:
-        parts = [low.spread(low.part(op.x, _moved(point, op.dim, offset))) for offset in offsets]
+        parts = [low.part(op.x, _moved(point, op.dim, offset)) for offset in offsets]
+        if vectors:
+            parts = [low.spread(part) for part in parts]
         while (half := len(parts) // 2):
             parts = [combine(a, b) for a, b in zip(parts[:half], parts[half:])]
         v, n = parts[0], low.lanes
+        if op.dim != low.scope.vector:
+            return v
         while n > 1:
             lower = vector.Shuffle(v, v, tuple(range(n // 2))).result
             upper = vector.Shuffle(v, v, tuple(range(n // 2, n))).result

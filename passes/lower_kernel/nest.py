@@ -210,7 +210,8 @@ class Lowering:
             scf.Yield(tuple(inside))
         return self.repeat(d, self.greatest(last * size, head), end, 1, list(op.results), body)
 
-    def runs(self, d: int, size: int, run: int, kinds: Sequence[str], inits: list[Value], body: Body) -> list[Value]:
+    def runs(self, d: int, size: int, run: int, kinds: Sequence[str], inits: list[Value], body: Body,
+             own: bool) -> list[Value]:
         """Reduce blocks in nested runs: each run starts from `inits`, and is combined with the preceding ones."""
         end = self.kernel.domain[d]
         whole = end - sizes.modulo(end, size)
@@ -232,21 +233,25 @@ class Lowering:
                 scf.Yield(tuple(combined(op.carried, here, self.least(here + length, stop))))
             return list(op.results)
 
-        return self.leftover(d, whole, end, size, part(0, whole, LEVELS - 1), body, whole=True)
+        return self.leftover(d, whole, end, size, part(0, whole, LEVELS - 1), body, whole=own)
 
     def leftover(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body,
                  whole: bool) -> list[Value]:
-        """The remainder after the last whole block: one smaller block, or masked vectors."""
+        """The remainder after the last whole block: one smaller block, or a `whole` one or vectors with masks."""
         rest = end - start
         if rest == 0:
             return carried
-        if not self.is_in_lanes(d):
+        if not self.is_in_lanes(d) and not whole:
             start, carried = self.pairs(d, start, end, size, carried, body)
             return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)
 
         def masked() -> list[Value]:
-            with self.scoped():
-                self.enter_part(d, start, rest, size, whole)
+            with self.scoped() as scope:
+                if self.is_in_lanes(d):
+                    self.enter_part(d, start, rest, size, whole)
+                else:
+                    self.enter(d, start, size)
+                    scope.valid[d], scope.row_masks = rest, {}
                 return body(carried)
 
         if isinstance(rest, int):
@@ -324,7 +329,7 @@ class Lowering:
             if d not in dims:
                 return range(1)
             if d != scope.vector:
-                return range(scope.block.get(d, 1))
+                return range(scope.block.get(d, self.carried_points(d)))
             return range(0, scope.block.get(d, self.kernel.schedule.tile[d]), scope.lanes)
 
         return list(itertools.product(*map(offsets, range(len(self.kernel.domain)))))
@@ -345,6 +350,14 @@ class Lowering:
         """Whether the points of a block along `d` are vector lanes, so that tiles may be carried along `d`."""
         return d == self.scope.vector
 
+    def carries(self, d: int) -> bool:
+        """Whether tiles may be carried along `d`: in lanes, or as a vector along another dimension for each point."""
+        return self.is_in_lanes(d) or self.kernel.lies_in_lanes(d, self.scope.vector)
+
+    def carried_points(self, d: int) -> int:
+        """The points along `d` of a tile that is carried along it, before and after the loop."""
+        return self.kernel.schedule.tile[d]
+
     def in_lanes(self, dims: Sequence[int]) -> bool:
         return self.scope.vector in dims
 
@@ -359,17 +372,27 @@ class Lowering:
     def mask(self, point: Point) -> Value | None:
         """The mask of the lanes at a point that are in the domain; None for all."""
         scope = self.scope
-        later = tuple((d, point[d]) for d in scope.valid if point[d])       # the first point of a block is always valid
+        later = tuple((d, point[d]) for d in scope.valid if self.is_valid(d, point[d]) is not True)
         if not later:
             return scope.masks.get(point[scope.vector])
         key = ((scope.vector, point[scope.vector]), *later)
         if key not in scope.row_masks:
             held = self.number(scope.counts.get(point[scope.vector], self.lanes))
             for d, offset in later:
-                there = arith.CmpI("slt", arith.constant(offset, index), self.number(scope.valid[d])).result
-                held = arith.Select(there, held, arith.constant(0, index)).result
+                held = arith.Select(self.valid(d, offset), held, arith.constant(0, index)).result
             scope.row_masks[key] = vector.CreateMask((held,), VectorType((self.lanes,), i1)).result
         return scope.row_masks[key]
+
+    def is_valid(self, d: int, offset: int) -> bool | None:
+        """Whether a point of a block with masks is in the domain, as the first one always is; None if not known."""
+        count = self.scope.valid.get(d)
+        return True if count is None or not offset else offset < count if isinstance(count, int) else None
+
+    def valid(self, d: int, offset: int) -> Value:
+        """The same as a value."""
+        if (known := self.is_valid(d, offset)) is not None:
+            return arith.constant(known, i1)
+        return arith.CmpI("slt", arith.constant(offset, index), self.number(self.scope.valid[d])).result
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, built once in a block: the points of a tile have much in common, and what is built at
@@ -413,9 +436,9 @@ def _for(low: Lowering, op: loop.For) -> None:
 def loop_over(low: Lowering, op: loop.For, unroll: int = 0) -> None:
     """Lower a loop over blocks, with its loop-carried tiles, of which `unroll` terms are taken at a time."""
     own = any(op.dim in v.type.dims for v in op.operands)
-    if own and not low.is_in_lanes(op.dim):
+    if own and not low.carries(op.dim):
         op.fail(f"a tile that is carried along its own dimension d{op.dim} lies in vector registers: `vector` is "
-                "that dimension", code="MLC0171")
+                "that dimension, or all that is read along it lies along `vector`, too", code="MLC0171")
     args = op.body.block.args
     with low.scoped() as scope:
         if op.vector:
@@ -438,7 +461,7 @@ def loop_over(low: Lowering, op: loop.For, unroll: int = 0) -> None:
 
         if op.run:
             kinds = [kind for a, kind in zip(args, op.kinds) for b, _ in keys if b is a]
-            out = low.runs(op.dim, op.step, op.run, kinds, taken(source), body)
+            out = low.runs(op.dim, op.step, op.run, kinds, taken(source), body, own)
         elif unroll:
             if op.step != 1 or op.is_ranged or low.is_in_lanes(op.dim):
                 op.fail(f"unroll = {unroll}: blocks of d{op.dim} are unrolled if each is one point, and no vector",

@@ -79,7 +79,18 @@ func.func @main(%x: tensor<16x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<16x16x
 }
 // CHECK: tensor.reshape {{.*}} : tensor<16x4x6x16xf32> to tensor<16x2x2x3x2x16xf32>
 // -----
-// what is added along its last axis in lanes is in row-major order
+// what is added along its last axis in many lanes is in row-major order
+func.func @main(%x: tensor<1x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<1x16xf32> attributes {constants = [1]} {
+  %0 = tensor.broadcast_to %v : tensor<16x3xf32> to tensor<1x16x3xf32>
+  %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]], order = "chain"} : (tensor<1x16x3xf32>, tensor<1x3x4x6xf32>) -> tensor<1x16x4x6xf32>
+  %2 = tensor.reduce_sum %1 {axes = [2, 3], order = "lanes<64>"} : (tensor<1x16x4x6xf32>) -> tensor<1x16xf32>
+  func.return %2 : tensor<1x16xf32>
+}
+// CHECK: tensor.unpack
+// CHECK-NOT: tensor.transpose
+// CHECK: tensor.reduce_sum
+// -----
+// few lanes can each be a vector of channels
 func.func @main(%x: tensor<1x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<1x16xf32> attributes {constants = [1]} {
   %0 = tensor.broadcast_to %v : tensor<16x3xf32> to tensor<1x16x3xf32>
   %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]], order = "chain"} : (tensor<1x16x3xf32>, tensor<1x3x4x6xf32>) -> tensor<1x16x4x6xf32>
@@ -87,5 +98,19 @@ func.func @main(%x: tensor<1x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<1x16xf3
   func.return %2 : tensor<1x16xf32>
 }
 // CHECK: tensor.unpack
-// CHECK-NOT: tensor.transpose
+// CHECK: tensor.transpose
+// CHECK: tensor<1x4x6x16xf32>
 // CHECK: tensor.reduce_sum
+// -----
+// not if rows are read again for what the sum is for
+func.func @main(%x: tensor<1x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<1x16x4x6xf32> attributes {constants = [1]} {
+  %0 = tensor.broadcast_to %v : tensor<16x3xf32> to tensor<1x16x3xf32>
+  %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]], order = "chain"} : (tensor<1x16x3xf32>, tensor<1x3x4x6xf32>) -> tensor<1x16x4x6xf32>
+  %2 = tensor.reduce_sum %1 {axes = [2, 3], order = "lanes<16>"} : (tensor<1x16x4x6xf32>) -> tensor<1x16xf32>
+  %3 = tensor.reshape %2 : tensor<1x16xf32> to tensor<1x16x1x1xf32>
+  %4 = tensor.sub %1, %3 : (tensor<1x16x4x6xf32>, tensor<1x16x1x1xf32>) -> tensor<1x16x4x6xf32>
+  func.return %4 : tensor<1x16x4x6xf32>
+}
+// CHECK: tensor.unpack
+// CHECK-NOT: tensor<1x4x6x16xf32>
+// CHECK: tensor.sub

@@ -14,7 +14,7 @@ func.func @reductions(%x: tensor<4x100xf32>, %y: tensor<Bx8xf32>, %z: tensor<3x1
 // CHECK: reduce_sum %x {axes = [0], order = "chain"}
 // CHECK: reduce_max %y {axes = [1], order = "lanes<16>"}
 // CHECK: reduce_sum %z {axes = [1], order = "lanes<32>"}
-// CHECK: reduce_sum %y {axes = [0, 1], order = "lanes<64, 32>"}
+// CHECK: reduce_sum %y {axes = [0, 1], order = "lanes<16, 32>"}
 // -----
 // every product of matrices is one chain of fused multiply-adds per element
 func.func @product(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>) -> tensor<2x4xf32> {

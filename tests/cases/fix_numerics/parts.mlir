@@ -9,8 +9,8 @@ func.func @groups(%x: tensor<8x3x16x16xf32>, %y: tensor<8x3x1x2xf32>) -> (tensor
   %3 = tensor.reduce_sum %y {axes = [0, 3]} : (tensor<8x3x1x2xf32>) -> tensor<3x1xf32>
   func.return %0, %1, %2, %3 : tensor<8x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3x1xf32>
 }
-// CHECK: reduce_sum %x {axes = [2, 3], order = "lanes<64>"}
-// CHECK: [[A:%\w+]] = tensor.reduce_sum %x {axes = [2, 3], order = "lanes<64>"}
+// CHECK: reduce_sum %x {axes = [2, 3], order = "lanes<16>"}
+// CHECK: [[A:%\w+]] = tensor.reduce_sum %x {axes = [2, 3], order = "lanes<16>"}
 // CHECK: reduce_sum [[A]] {axes = [0], order = "chain"} : (tensor<8x3xf32>) -> tensor<3xf32>
 // CHECK: [[B:%\w+]] = tensor.reduce_max %x {axes = [2, 3]
 // CHECK: reduce_max [[B]] {axes = [0]
@@ -46,6 +46,6 @@ func.func @parts(%x: tensor<100x2000xf32>, %y: tensor<200000xf32>, %z: tensor<50
 // CHECK: [[C:%\w+]] = tensor.reduce_sum [[B]] {axes = [1], order = "lanes<64, 32>"} : (tensor<16x12500xf32>) -> tensor<16xf32>
 // CHECK: reduce_sum [[C]] {axes = [0], order = "lanes<16>"}
 // CHECK: [[D:%\w+]] = tensor.windows %z {axis = 0, size = 5000, stride = 5000
-// CHECK: [[E:%\w+]] = tensor.reduce_sum [[D]] {axes = [1, 2], order = "lanes<64, 32>"} : (tensor<10x5000x3xf32>) -> tensor<10xf32>
+// CHECK: [[E:%\w+]] = tensor.reduce_sum [[D]] {axes = [1, 2], order = "lanes<16, 32>"} : (tensor<10x5000x3xf32>) -> tensor<10xf32>
 // CHECK: reduce_sum [[E]] {axes = [0], order = "lanes<16>"}
 // CHECK: reduce_sum %p {axes = [0], order = "lanes<64, 32>"}

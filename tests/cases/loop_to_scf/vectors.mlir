@@ -38,6 +38,29 @@ func.func @tree(%x: tensor<2x16xf32>) -> tensor<2xf32> {
 // CHECK: arith.addf %{{\w+}}, %{{\w+}} : vector<1xf32>
 // CHECK: vector.extract
 // -----
+// lanes that are far apart in memory are vectors along what is contiguous; a tree adds these
+func.func @channels(%x: tensor<3x7x20xf32>) -> tensor<20xf32> {
+  %0 = tensor.transpose %x {perm = [2, 0, 1]} : (tensor<3x7x20xf32>) -> tensor<20x3x7xf32>
+  %1 = tensor.reduce_sum %0 {axes = [1, 2]} : (tensor<20x3x7xf32>) -> tensor<20xf32>
+  func.return %1 : tensor<20xf32>
+}
+// CHECK: vector.load %{{.*}} vector<4xf32>
+// CHECK-NOT: vector.shuffle
+// CHECK-NOT: vector.gather
+// CHECK: vector.store
+// -----
+// of the last lanes, those beyond the end are masked
+func.func @some(%x: tensor<Bx7x20xf32>) -> tensor<20xf32> {
+  %0 = tensor.transpose %x {perm = [2, 0, 1]} : (tensor<Bx7x20xf32>) -> tensor<20xBx7xf32>
+  %1 = tensor.reduce_sum %0 {axes = [1, 2]} : (tensor<20xBx7xf32>) -> tensor<20xf32>
+  func.return %1 : tensor<20xf32>
+}
+// CHECK: vector.load %{{.*}} vector<4xf32>
+// CHECK: vector.create_mask
+// CHECK: vector.maskedload %{{.*}} vector<4xf32>
+// CHECK-NOT: vector.gather
+// CHECK: vector.store
+// -----
 // reading across rows gathers
 func.func @across(%x: tensor<16x4xf32>) -> tensor<4x16xf32> {
   %0 = tensor.transpose %x {perm = [1, 0]} : (tensor<16x4xf32>) -> tensor<4x16xf32>

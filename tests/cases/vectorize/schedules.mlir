@@ -41,6 +41,14 @@ func.func @sums(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<70xf32>) {
 // CHECK: domain = [5, 70], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1
 // CHECK: domain = [70, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [64, 1], vector = 0
 // -----
+// few lanes of rows that are not contiguous are vectors along what is
+func.func @channels(%x: tensor<14x14x70xf32>) -> tensor<70xf32> {
+  %0 = tensor.transpose %x {perm = [2, 0, 1]} : (tensor<14x14x70xf32>) -> tensor<70x14x14xf32>
+  %1 = tensor.reduce_sum %0 {axes = [1, 2]} : (tensor<70x14x14xf32>) -> tensor<70xf32>
+  func.return %1 : tensor<70xf32>
+}
+// CHECK: domain = [70, 196], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [16, 16], vector = 0
+// -----
 // a factor that lies across the vectors is packed for many rows: squares of it are transposed in registers
 func.func @linear(%x: tensor<Bx24xf32>, %w: tensor<20x24xf32>) -> tensor<Bx20xf32> {
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<Bx24xf32>, tensor<20x24xf32>) -> tensor<Bx20xf32>
