@@ -37,6 +37,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, Value, before
 from mlc.ir.diag import UserError
 from mlc.ir.passes import Pass
+from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, Type, bf16, f16, f32, f64, i32, i64, ui8
 from mlc.passes.forms import DECOMPOSED, FIXED
 
@@ -192,17 +193,26 @@ def product_order(op: tn.DotGeneral, lanes: bool = True) -> str:
     `lanes<LANES>` if one factor, and not the other, is stored in fewer bits and its rows are summed: code that adds
     along a row widens it in place, and passes over memory once.
     """
-    stored = [v.op.operands[0].type.dtype if isinstance(v.op, tn.Cast | tn.Dequantize) else None for v in op.operands]
-    sides = [side for side, dtype in enumerate(stored) if dtype in (f16, bf16, ui8)]
-    if lanes and op.result.type.dtype == f32 and len(sides) == 1:
-        side, = sides
-        shape = op.operands[side].type.shape
-        if [pair[side] for pair in op.contract] == [len(shape) - 1] and isinstance(shape[-1], int) and (
-                shape[-1] and shape[-1] % LANES == 0):
+    stored = [stored_rows(v, [pair[side] for pair in op.contract]) for side, v in enumerate(op.operands)]
+    if lanes and op.result.type.dtype == f32 and stored.count(None) == 1:
+        row, = (row for row in stored if row is not None)
+        if isinstance(row, int) and row and row % LANES == 0:
             return f"lanes<{LANES}>"
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     few = isinstance(terms, int) and terms <= TERMS
     return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
+
+
+def stored_rows(factor: Value, contract: list[int]) -> Dim | None:
+    """The length of the rows of a factor that is stored in fewer bits, 0 if they are not what is summed; None if the
+    factor is not stored in fewer bits. It may be transposed on the way."""
+    op = factor.op
+    while isinstance(op, tn.Transpose):
+        contract, op = [op.perm[a] for a in contract], op.x.op
+    if not isinstance(op, tn.Cast | tn.Dequantize) or op.operands[0].type.dtype not in (f16, bf16, ui8):
+        return None
+    shape: tuple[Dim, ...] = op.results[0].type.shape
+    return shape[-1] if contract == [len(shape) - 1] else 0
 
 
 BLOCK_OF_MMA = {"bf16": 16, "f16": 16, "tf32": 8}

@@ -57,9 +57,13 @@ class Legality:
         return self.why_not_epilogue(home, guest) or self.why_not_stages(home, guest)
 
     def why_not_computed_with(self, producer: Group, consumer: Group) -> str | None:
-        """Why the kernel that computes a factor should not prepare it for tensor cores, or computes no blocks."""
+        """Why the kernel that computes a factor should not prepare it for tensor cores, or computes no blocks, and why
+        functions are not computed of numbers, as those that a contraction adds in lanes are, but of vectors."""
         if any(map(is_read_as_it_lies, producer.ops)):
             return "blocks are read from memory as they lie"
+        for one, other in ((producer, consumer), (consumer, producer)):
+            if any(map(adds_in_lanes, one.ops)) and not all(map(is_cheap, other.ops)):
+                return "sums of lanes are no vectors, of which a function costs less"
         if consumer.kind == "contract":
             return None
         for wanted, reader in ((is_read_by_tensor_cores, "tensor cores"), (is_read_in_pairs, "products of bf16")):
@@ -241,6 +245,11 @@ def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
 def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
     """Whether a contraction reads a factor element by element, as the other one is in panels of columns."""
     return panels_of(op.rhs if op.lhs is factor else op.lhs) is not None
+
+
+def adds_in_lanes(op: Op) -> bool:
+    """Whether an operation is a contraction that adds its terms in lanes."""
+    return isinstance(op, tn.DotGeneral) and order_of(op).startswith("lanes")
 
 
 def has_columns(op: Op) -> bool:

@@ -33,6 +33,7 @@ from mlc.passes.schedule.transforms import (
     pack_blocks,
     prefetch_blocks,
     prefetch_rows,
+    prefetch_tiles,
     spill_accumulator,
     split_k,
     strip_mine,
@@ -188,7 +189,8 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
 def schedule_lanes(kernel: Kernel, machine: Cpu) -> None:
     """Schedule a product whose terms are added in lanes: a tile of rows and columns, each with a sum in registers.
 
-    A factor that many rows use is unpacked once for a panel of them.
+    A quantised factor that many rows use is unpacked once for a panel of them. One of 16-bit floats is widened by each
+    tile of rows, which costs less than writing it, and rows are as many as stay in the second cache.
     """
     _, contract = contraction(kernel)
     k, n, m = contract.dim, *columns_and_rows(kernel)
@@ -198,15 +200,30 @@ def schedule_lanes(kernel: Kernel, machine: Cpu) -> None:
     rows = 1 if m is None else guess(kernel.domain[m])
     few = min(rows, FEW)
     if n is not None:
-        tile(kernel, n, min(guess(kernel.domain[n]), max(1, min(8, sums // few))))
-    if m is None:
-        return
-    if rows <= 2 * FEW or n is None:
+        columns = 1 if rows == 1 else min(8, sums // few)
+        tile(kernel, n, min(guess(kernel.domain[n]), max(1, columns)))
+    if m is not None and rows > 2 * FEW and n is not None:
+        encoded = next(kernel.inside(loop.LoadEncoded), None) is not None
+        kept = machine.l2_bytes // 2 // (guess(kernel.domain[k]) * 4) // FEW * FEW
+        tile(kernel, m, even(kernel.domain[m], ROWS if encoded else min(ROWS, max(kept, 4 * FEW)), FEW))
+        strip_mine(kernel, m, FEW)
+        if encoded:
+            pack(kernel, "rhs" if n in contract.rhs.type.dims else "lhs", k)
+    elif m is not None:
         tile(kernel, m, even(kernel.domain[m], few, 1))
-        return
-    tile(kernel, m, even(kernel.domain[m], ROWS, FEW))
-    strip_mine(kernel, m, FEW)
-    pack(kernel, "rhs" if n in contract.rhs.type.dims else "lhs", k)
+    if n is not None and (load := stored_rows(kernel, n, k)) is not None:
+        prefetch_tiles(kernel, load, n, LINE // load.buffer.type.dtype.itemsize, AHEAD)
+
+
+def stored_rows(kernel: Kernel, n: int, k: int) -> loop.Load | None:
+    """The load of a matrix whose rows of terms lie one after the other, of which several are read at a time: what
+    processors themselves prefetch is one row after the other."""
+    if kernel.schedule.tile[n] == 1:
+        return None
+    here = loop.coordinate(n), loop.coordinate(k)
+    shape = kernel.domain[n], kernel.domain[k]
+    return next((op for op in kernel.inside(loop.Load) if op.map.results == here and op.buffer.type.shape == shape
+                 and op.mask is None), None)
 
 
 def schedule_pairs(kernel: Kernel, machine: Cpu) -> None:

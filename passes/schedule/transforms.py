@@ -83,12 +83,30 @@ def prefetch_blocks(kernel: Kernel, sum: For, line: int, least: int) -> None:
     row, layout = kernel.schedule.vector, load.layout
     rows, groups = kernel.schedule.tile[row], layout.elements // layout.group
     taken = -(-rows * layout.bytes // groups)
-    ahead = rows * max(1, -(-least // (rows * load.buffer.type.shape[-1])))
+    ahead = tiles_ahead(rows, load.buffer.type.shape[-1], least)
     with before(sum.body.block.terminator, load.loc):
         for first in range(0, taken, line):
             loop.Prefetch(load.buffer, map=AffineMap.get(len(kernel.domain), (
                 loop.coordinate(row) + ahead, loop.coordinate(sum.dim) * taken + first)), locality=2, guarded=True)
     record(kernel, "prefetch_blocks", dim=f"{row}", rows=ahead)
+
+
+def prefetch_tiles(kernel: Kernel, load: loop.Load, row: int, line: int, least: int) -> None:
+    """The same of a matrix that is read in blocks of terms: with each, as many lines of `line` elements as the blocks
+    of all rows of a tile take."""
+    around = load.enclosing(For)
+    rows, d = kernel.schedule.tile[row], around.dim
+    ahead = tiles_ahead(rows, load.buffer.type.shape[-1] * load.buffer.type.dtype.itemsize, least)
+    with before(around.body.block.terminator, load.loc):
+        for first in range(0, rows * around.step, line):
+            loop.Prefetch(load.buffer, map=load.map.replace_dims({
+                row: loop.coordinate(row) + ahead, d: loop.coordinate(d) * rows + first}), locality=2, guarded=True)
+    record(kernel, "prefetch_tiles", dim=f"{row}", rows=ahead)
+
+
+def tiles_ahead(rows: int, size: int, least: int) -> int:
+    """The rows of so many tiles of `rows` rows of `size` bytes that they are at least `least` bytes."""
+    return rows * max(1, -(-least // (rows * size)))
 
 
 def strip_mine(kernel: Kernel, dim: int, size: int) -> None:

@@ -52,3 +52,15 @@ func.func @given(%x: tensor<4x100xf32>) -> tensor<4xf32> {
   func.return %0 : tensor<4xf32>
 }
 // CHECK: order = "lanes<4>"
+// -----
+// rows that are stored in 16 bits are added in lanes, also of a factor that is transposed on the way; columns are not
+func.func @main(%x: tensor<2x64xf32>, %w: tensor<5x64xf16>, %v: tensor<64x5xf16>) -> (tensor<2x5xf32>, tensor<2x5xf32>) {
+  %0 = tensor.cast %w : tensor<5x64xf16> to tensor<5x64xf32>
+  %1 = tensor.transpose %0 {perm = [1, 0]} : (tensor<5x64xf32>) -> tensor<64x5xf32>
+  %2 = tensor.dot_general %x, %1 {batch = [], contract = [[1, 0]]} : (tensor<2x64xf32>, tensor<64x5xf32>) -> tensor<2x5xf32>
+  %3 = tensor.cast %v : tensor<64x5xf16> to tensor<64x5xf32>
+  %4 = tensor.dot_general %x, %3 {batch = [], contract = [[1, 0]]} : (tensor<2x64xf32>, tensor<64x5xf32>) -> tensor<2x5xf32>
+  func.return %2, %4 : tensor<2x5xf32>, tensor<2x5xf32>
+}
+// CHECK: dot_general {{.*}}order = "lanes<32>"
+// CHECK: dot_general {{.*}}order = "chain"

@@ -21,3 +21,21 @@ func.func @product(%w: tensor<1x4x34xui8>, %x: tensor<2x32xf32>) -> tensor<2x4xf
 }
 // CHECK: tensor.kernel %w
 // CHECK: tensor.dot_groups
+// -----
+// what is added in lanes are numbers: a function of them, or of what they are multiplied with, has a kernel of its own
+func.func @gate(%x: tensor<2x64xf32>, %g: tensor<40x64xf16>, %u: tensor<40x64xf16>) -> tensor<2x40xf32> {
+  %0 = tensor.cast %g : tensor<40x64xf16> to tensor<40x64xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 1]]} : (tensor<2x64xf32>, tensor<40x64xf32>) -> tensor<2x40xf32>
+  %2 = tensor.tanh %1 : tensor<2x40xf32>
+  %3 = tensor.cast %u : tensor<40x64xf16> to tensor<40x64xf32>
+  %4 = tensor.dot_general %x, %3 {batch = [], contract = [[1, 1]]} : (tensor<2x64xf32>, tensor<40x64xf32>) -> tensor<2x40xf32>
+  %5 = tensor.mul %2, %4 : tensor<2x40xf32>
+  func.return %5 : tensor<2x40xf32>
+}
+// CHECK: [[G:%\w+]] = tensor.kernel
+// CHECK: tensor.dot_general
+// CHECK: [[T:%\w+]] = tensor.kernel [[G]]
+// CHECK: tensor.map
+// CHECK: tensor.kernel {{.*}}[[T]]
+// CHECK: tensor.dot_general
+// CHECK: tensor.mul

@@ -122,3 +122,25 @@ func.func @panels(%x: tensor<40x70xf32>, %w: tensor<7x70x16xf32>) -> tensor<40x1
 // CHECK-SAME: vector = 1, lanes = 16
 // CHECK-NOT: pack(side=rhs
 // CHECK: loop.contract
+// -----
+// one row reads a matrix of 16 bits as it lies in memory
+func.func @row(%x: tensor<1x64xf32>, %w: tensor<40x64xf16>) -> tensor<1x40xf32> {
+  %0 = tensor.cast %w : tensor<40x64xf16> to tensor<40x64xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 1]]} : (tensor<1x64xf32>, tensor<40x64xf32>) -> tensor<1x40xf32>
+  func.return %1 : tensor<1x40xf32>
+}
+// CHECK: domain = [1, 40, 64], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32], vector = 2, lanes = 16, steps = ["tile(dim=1, size=1)"]>
+// -----
+// several rows read several of its rows at a time, of which the next ones are prefetched, a line of cache each
+func.func @rows(%x: tensor<16x64xf32>, %w: tensor<40x64xf16>) -> tensor<16x40xf32> {
+  %0 = tensor.cast %w : tensor<40x64xf16> to tensor<40x64xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 1]]} : (tensor<16x64xf32>, tensor<40x64xf32>) -> tensor<16x40xf32>
+  func.return %1 : tensor<16x40xf32>
+}
+// CHECK: "tile(dim=1, size=3)"
+// CHECK-SAME: "prefetch_tiles(dim=1
+// CHECK-NOT: loop.scratch
+// CHECK: loop.prefetch
+// CHECK: loop.prefetch
+// CHECK: loop.prefetch
+// CHECK-NOT: loop.prefetch
