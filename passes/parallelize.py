@@ -99,6 +99,8 @@ def cost(op: InKernel, machine: Cpu) -> int:
 def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:
     """The number of elements that an operation computes in a block of the first `shared` dimensions."""
     spans = {d for v in (*op.results, *op.operands) if isinstance(v.type, TileType) for d in v.type.dims}
+    if isinstance(op, loop.Store):                           # one value may go to all elements
+        spans |= {d for e in op.map.results for d in dims_of(e)}
     steps = {d: kernel.schedule.tile[d] for d in range(kernel.parallel)}
     outer = op.parent_op
     while isinstance(outer, For):

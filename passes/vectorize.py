@@ -54,10 +54,10 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         schedule_contraction(kernel, machine)
     elif kernel.schedule.vector >= 0:
         if (dim := across_lanes(kernel, machine)) is not None:
-            tile(kernel, dim, fit(kernel.domain[dim], max(1, machine.vector_bits // element_width(kernel)), 1),
+            tile(kernel, dim, fit(kernel.domain[dim], max(1, machine.vector_bits // element_width(kernel, dim)), 1),
                  vector=True)
     elif (dim := best_dimension(kernel)) is not None:
-        lanes = max(1, machine.vector_bits // element_width(kernel))
+        lanes = max(1, machine.vector_bits // element_width(kernel, dim))
         other = None if COLD in kernel.enclosing(Func).attrs else across(kernel, dim)
         if other is not None:
             tile(kernel, other, fit(kernel.domain[other], lanes, 1))

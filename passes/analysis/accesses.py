@@ -13,10 +13,12 @@ RUN = 16
 """Elements of the longest vector: in runs of so many, panels of a multiple of them are contiguous."""
 
 
-def element_width(kernel: Kernel) -> int:
-    """The widest element that the kernel computes with; indices do not count where nothing else is that wide."""
+def element_width(kernel: Kernel, along: int | None = None) -> int:
+    """The widest element that the kernel computes with, in tiles along a dimension if one is given; indices do not
+    count where nothing else is that wide."""
     widths = [r.type.dtype.width for op in kernel.walk() for r in op.results
-              if isinstance(r.type, loop.TileType) and r.type.dtype not in (index, i1)]
+              if isinstance(r.type, loop.TileType) and r.type.dtype not in (index, i1)
+              and (along is None or along in r.type.dims)]
     return max([w for w in widths if w > 8], default=32)
 
 

@@ -2,9 +2,9 @@
 
     python -m tests.peers.llama_cpp                        # all types; makes the files in a temporary folder
     python -m tests.peers.llama_cpp --folder F q8_0 q4_0   # some types; files stay in F for the next time
+    python -m tests.peers.llama_cpp --shape large          # 1.1 billion parameters in place of 0.5
 
-It needs the package llama-cpp-python, which builds llama.cpp for this machine. The model has random weights in the
-shape of one of half a billion parameters. Of each program the best of several rounds counts, since other programs may
+It needs the package llama-cpp-python, which builds llama.cpp for this machine. The weights are random. Of each program the best of several rounds counts, since other programs may
 run; the machine's rate of reading memory is printed with it. Where they do, one thread tells more than several, as
 llama.cpp's threads wait for each other without a pause.
 """
@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,33 +24,47 @@ from mlc.models.gguf.file import Stored
 from mlc.models.gguf.writing import Described, write_gguf
 from mlc.models.sampling import Kinds, Sampling
 
-WIDTH, INNER, LAYERS, HEADS, KV_HEADS, VOCABULARY = 1024, 2816, 24, 16, 4, 32000
-SIZE, CONTEXT, PREFILL = WIDTH // HEADS, 1024, 512
+VOCABULARY, CONTEXT, PREFILL = 32000, 1024, 512
 SEQUENCES = (1, 4, 16)
 ROUNDS, STEPS = 3, 8
 TYPES = ("f16", "q8_0", "q4_0", "q4_k")
 
 
-def content() -> Described:
+class Shape(NamedTuple):
+    """The sizes of a Llama."""
+
+    width: int
+    inner: int
+    layers: int
+    heads: int
+    kv_heads: int
+
+
+SHAPES = {"small": Shape(1280, 3584, 24, 20, 4), "large": Shape(2048, 5632, 22, 32, 4)}
+
+
+def content(shape: Shape) -> Described:
     """A Llama with random weights, and a vocabulary without meaning."""
-    llama = {"context_length": CONTEXT, "embedding_length": WIDTH, "block_count": LAYERS,
-             "feed_forward_length": INNER, "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS,
-             "attention.layer_norm_rms_epsilon": 1e-5, "rope.dimension_count": SIZE, "rope.freq_base": 10000.0,
-             "vocab_size": VOCABULARY}
+    width, size = shape.width, shape.width // shape.heads
+    llama = {"context_length": CONTEXT, "embedding_length": width, "block_count": shape.layers,
+             "feed_forward_length": shape.inner, "attention.head_count": shape.heads,
+             "attention.head_count_kv": shape.kv_heads, "attention.layer_norm_rms_epsilon": 1e-5,
+             "rope.dimension_count": size, "rope.freq_base": 10000.0, "vocab_size": VOCABULARY}
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256))]
     tokens += [f"t{i}" for i in range(VOCABULARY - len(tokens))]
     words = {"model": "llama", "tokens": tokens, "scores": [0.0] * VOCABULARY, "bos_token_id": 1, "eos_token_id": 2,
              "token_type": [2, 3, 3] + [6] * 256 + [1] * (VOCABULARY - 259)}
     fields = {"general.architecture": "llama", **{f"llama.{name}": x for name, x in llama.items()},
               **{f"tokenizer.ggml.{name}": x for name, x in words.items()}}
-    shapes = {"token_embd.weight": (VOCABULARY, WIDTH), "output_norm.weight": (WIDTH,),
-              "output.weight": (VOCABULARY, WIDTH)}
-    for i in range(LAYERS):
-        shapes |= {f"blk.{i}.{name}.weight": shape for name, shape in (
-            ("attn_norm", (WIDTH,)), ("ffn_norm", (WIDTH,)), ("attn_q", (WIDTH, WIDTH)),
-            ("attn_k", (KV_HEADS * SIZE, WIDTH)), ("attn_v", (KV_HEADS * SIZE, WIDTH)), ("attn_output", (WIDTH, WIDTH)),
-            ("ffn_gate", (INNER, WIDTH)), ("ffn_up", (INNER, WIDTH)), ("ffn_down", (WIDTH, INNER)))}
-    return Described(fields, {name: weight(i, shape) for i, (name, shape) in enumerate(shapes.items())})
+    weights = {"token_embd.weight": (VOCABULARY, width), "output_norm.weight": (width,),
+               "output.weight": (VOCABULARY, width)}
+    for i in range(shape.layers):
+        weights |= {f"blk.{i}.{name}.weight": sizes for name, sizes in (
+            ("attn_norm", (width,)), ("ffn_norm", (width,)), ("attn_q", (width, width)),
+            ("attn_k", (shape.kv_heads * size, width)), ("attn_v", (shape.kv_heads * size, width)),
+            ("attn_output", (width, width)), ("ffn_gate", (shape.inner, width)), ("ffn_up", (shape.inner, width)),
+            ("ffn_down", (width, shape.inner)))}
+    return Described(fields, {name: weight(i, sizes) for i, (name, sizes) in enumerate(weights.items())})
 
 
 def weight(seed: int, shape: tuple[int, ...]) -> Callable[[], Stored]:
@@ -154,6 +168,7 @@ def report(what: str, tokens: int, times: list[tuple[float, float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure decoding and reading of prompts beside llama.cpp.")
     parser.add_argument("--folder", type=Path, help="where the files are, or are made")
+    parser.add_argument("--shape", choices=SHAPES, default="small", help="of 0.5 or 1.1 billion parameters")
     parser.add_argument("types", nargs="*", help=f"of weights (default: {' '.join(TYPES)})")
     options = parser.parse_args()
     numbers = np.random.default_rng(0).integers(0, 1 << 60, 1 << 25)
@@ -162,9 +177,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         for kind in options.types or TYPES:
-            path = folder / f"{kind}.gguf"
+            path = folder / f"{kind}-{options.shape}.gguf"
             if not path.exists():
-                write_gguf(path, content(), kind)
+                write_gguf(path, content(SHAPES[options.shape]), kind)
             print(f"{kind}: {path.stat().st_size / 1e6:.0f} MB")
             measure(path, kind)
 

@@ -96,7 +96,7 @@ func.func @rows(%x: tensor<5x16xf32>, %y: tensor<3x16xf32>) -> tensor<5x16xf32> 
   func.return %1 : tensor<5x16xf32>
 }
 // CHECK-NOT: masked
-// CHECK: scf.if %{{\w+}} -> (vector<8xf32>)
+// CHECK: scf.if %{{\w+}} -> (vector<16xf32>)
 // CHECK: vector.load
 // CHECK: arith.addf
 // CHECK: scf.if

@@ -21,3 +21,13 @@ func.func @rows(%x: tensor<BxNxf32>) -> tensor<Bxf32> {
   func.return %0 : tensor<Bxf32>
 }
 // CHECK: thread_dims = 1, grain_size = "{{.*}}floordiv{{.*}}"
+// -----
+// one value that is stored in all elements is written as often
+func.func @filled(%y: tensor<1x64xf32>) -> tensor<400x64xf32> {
+  %i = tensor.constant dense<[3]> : tensor<1xi64>
+  %0 = tensor.full 0.0 : tensor<400x64xf32>
+  %1 = tensor.scatter %0, %i, %y {axis = 0} : (tensor<400x64xf32>, tensor<1xi64>, tensor<1x64xf32>) -> tensor<400x64xf32>
+  func.return %1 : tensor<400x64xf32>
+}
+// CHECK: domain = [64, 400, 1]
+// CHECK-SAME: parallelize(thread_dims=1, grain_size=1)

@@ -144,3 +144,11 @@ func.func @rows(%x: tensor<16x64xf32>, %w: tensor<40x64xf16>) -> tensor<16x40xf3
 // CHECK: loop.prefetch
 // CHECK: loop.prefetch
 // CHECK-NOT: loop.prefetch
+// -----
+// indices of 64 bits that are the same for all lanes take no vectors: rows of 64 lie in four registers
+func.func @scattered(%x: tensor<50x64xf32>, %y: tensor<3x64xf32>) -> tensor<50x64xf32> {
+  %i = tensor.constant dense<[3, 0, 3]> : tensor<3xi64>
+  %0 = tensor.scatter %x, %i, %y {axis = 0} : (tensor<50x64xf32>, tensor<3xi64>, tensor<3x64xf32>) -> tensor<50x64xf32>
+  func.return %0 : tensor<50x64xf32>
+}
+// CHECK: schedule = #loop.schedule<tile = [64, 1, 1], vector = 0
