@@ -4,9 +4,9 @@
     python -m tests.peers.llama_cpp --folder F q8_0 q4_0   # some types; files stay in F for the next time
     python -m tests.peers.llama_cpp --shape large          # 1.1 billion parameters in place of 0.5
 
-It needs the package llama-cpp-python, which builds llama.cpp for this machine. The weights are random. Of each program the best of several rounds counts, since other programs may
-run; the machine's rate of reading memory is printed with it. Where they do, one thread tells more than several, as
-llama.cpp's threads wait for each other without a pause.
+It needs the package llama-cpp-python, which builds llama.cpp for this machine. The weights are random. Of each program
+the best of several rounds counts, since other programs may run; the machine's rate of reading memory is printed with
+it. Where they do, one thread tells more than several, as llama.cpp's threads wait for each other without a pause.
 """
 from __future__ import annotations
 
