@@ -98,11 +98,12 @@ def test_lanes_are_the_order_of_summation() -> None:
     assert old in dump
     wanted, found = call(dump, *arguments), call(dump.replace(old, "tile = [1, 16], vector = 1"), *arguments)
     assert not same(found, wanted)
+    assert same(call(dump.replace(old, "tile = [4, 64], vector = 0"), *arguments), wanted)     # a vector for each lane
     np.testing.assert_allclose(found[1], wanted[1], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ("tile = [1, 64], vector = 1", "tile = [1, 64], vector = 0", "MLC0171.*carried along its own dimension d1"),
+    ("tile = [1, 64], vector = 1", "tile = [1, 64], vector = -1", "MLC0171.*carried along its own dimension d1"),
     ("tile = [1, 64], vector = 1", "tile = [1, 48], vector = 1", "MLC0151.*not a power of two"),
     ("tile = [8, 48, 1], vector = 1", "tile = [8, 48, 4], vector = 2", "MLC0171.*its sum is one chain"),
     ("tile = [8, 48, 1], vector = 1", "tile = [8, 48], vector = 1", "MLC0150.*has 2 sizes, the domain has 3"),
