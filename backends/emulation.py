@@ -1,9 +1,14 @@
-"""Bitwise exact LLVM IR emulation of instructions that x86-64-v2 lacks, for which LLVM would emit library calls.
+"""Bitwise exact LLVM IR in place of what LLVM would make library calls of.
+
+x86-64-v2 lacks instructions, which are emulated:
 
 fma in f32: the product is exact in f64, and the sum is rounded to odd there before it is rounded to f32 (Boldo and
 Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). In f64 the
 exact sum is formed in 128-bit integers, lane by lane. f16 to f32 and back are integer arithmetic on the bits; denormals
 are handled by a float multiplication or addition that rounds at the right bit.
+
+With F16C the rounding of one f32 to f16 is written as the instruction. LLVM moves a `fptrunc` into a `copysign` before
+it, and then rounds the number that only gives its sign from its own type, maybe f64, by a library call.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ _CALL = re.compile(r"call (\S+|<[^>]*>) @(llvm\.\S+?)\((.*)\)")
 _FMA = re.compile(r"^declare \S.* @llvm\.fma\.(?:v(\d+))?f(32|64)\(.*\)\n", re.MULTILINE)
 _EXTEND = re.compile(r"fpext (half|<(\d+) x half>) (\S+) to (float|<\d+ x float>)")
 _TRUNCATE = re.compile(r"fptrunc (float|<(\d+) x float>) (\S+) to (half|<\d+ x half>)")
+_TRUNCATE_ONE = re.compile(r"fptrunc float (\S+) to half")
 
 
 def emulate(text: str, features: Collection[str]) -> str:
@@ -31,6 +37,9 @@ def emulate(text: str, features: Collection[str]) -> str:
         for cast, body in ((_EXTEND, _extend), (_TRUNCATE, _truncate)):
             bodies += [body(lanes) for lanes in sorted({int(m[2] or 0) for m in cast.finditer(text)})]
             text = cast.sub(_call_of_cast, text)
+    elif "+avx512fp16" not in features and _TRUNCATE_ONE.search(text):
+        text = _TRUNCATE_ONE.sub(r"call half @mlc.truncate.f16(float \1)", text)
+        bodies.append(_TRUNCATE_BY_F16C)
     code = "".join(bodies)
     used = {(m[2], f"declare {m[1]} @{m[2]}({_parameters(m[3])})\n") for m in _CALL.finditer(code)}
     return text + code + "".join(line for name, line in sorted(used) if f"@{name}(" not in text)
@@ -117,6 +126,18 @@ define internal {f16} {_name("truncate", lanes, 16)}({f32} %x) #0 {{
   %result = bitcast {i16} %short to {f16}
   ret {f16} %result
 }}
+"""
+
+
+# 4: to nearest even, by the mode of rounding that LLVM's own code for fptrunc goes by
+_TRUNCATE_BY_F16C = """
+define internal half @mlc.truncate.f16(float %x) alwaysinline #0 {
+  %vector = insertelement <4 x float> poison, float %x, i32 0
+  %rounded = call <8 x i16> @llvm.x86.vcvtps2ph.128(<4 x float> %vector, i32 4)
+  %short = extractelement <8 x i16> %rounded, i32 0
+  %result = bitcast i16 %short to half
+  ret half %result
+}
 """
 
 

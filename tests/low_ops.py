@@ -20,6 +20,7 @@ from mlc.ir.types import (
     ScalarType,
     VectorType,
     bf16,
+    element,
     f16,
     f32,
     f64,
@@ -73,6 +74,29 @@ def _casts(name: str, cls: type[arith.Cast]) -> Iterator[Case]:
         if cls.fits(cls, a, b) and not (cls in (arith.FPToSI, arith.FPToUI) and b == i1):  # type: ignore[arg-type]
             yield (f"{name}_{a}_{b}", lambda x, cls=cls, b=b: cls(x, b if not isinstance(x.type, VectorType) else
                                                                   VectorType(x.type.shape, b)).result, (a,), b)
+
+
+def casts_of_signed() -> Iterator[Case]:
+    """A number with the sign of another, cast to all other types of floats, at once and by way of each third one."""
+    for a, b, c in itertools.product(FLOATS, FLOATS, FLOATS):
+        if a != b:
+            way = (b,) if b == c else (b, c)
+            yield (f"signed_{'_'.join(map(str, (a, *way)))}",
+                   lambda x, y, way=way: _cast_floats(math.CopySign(x, y).result, way), (a, a), c)
+
+
+def _cast_floats(x: Value, way: Sequence[ScalarType]) -> Value:
+    for to in way:
+        x = _cast_float(x, to)
+    return x
+
+
+def _cast_float(x: Value, to: ScalarType) -> Value:
+    """bf16 and f16 are cast to each other by way of f32, as the lowering of tensors does."""
+    if {element(x.type), to} == {f16, bf16}:
+        x = _cast_float(x, f32)
+    target = VectorType(x.type.shape, to) if isinstance(x.type, VectorType) else to
+    return (arith.ExtF if element(x.type).width < to.width else arith.TruncF)(x, target).result
 
 
 def stored(type: ScalarType) -> ScalarType:
@@ -184,5 +208,5 @@ def call_arguments(case: Case) -> list[Any]:
     return [columns[0].size, *columns, result_array(result, columns[0].size)]
 
 
-__all__ = ["WIDTHS", "Case", "IndexType", "IntType", "build_module", "call_arguments", "cases", "operation",
-           "two_widths"]
+__all__ = ["WIDTHS", "Case", "IndexType", "IntType", "build_module", "call_arguments", "cases", "casts_of_signed",
+           "operation", "two_widths"]

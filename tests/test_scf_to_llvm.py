@@ -23,7 +23,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from tests.arrays import difference
 from tests.low_corpus import PROGRAMS, stored
-from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, operation, two_widths
+from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, casts_of_signed, operation, two_widths
 from tests.low_programs import ENDS, TARGETS, Program, compiled, lowered, parsed
 from tests.public_case import thinned
 
@@ -84,6 +84,12 @@ def test_operation(op: str) -> None:
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_operation_on_all_special_values(op: str) -> None:
     _sweep(OPERATIONS[op], 300 if op == "arith.remf" else 1800)
+
+
+@pytest.mark.parametrize("level", [t for t in TARGETS if t != host()], ids=str)
+def test_no_cast_of_a_signed_number_is_a_call(level: Target) -> None:
+    """LLVM casts the number that gives the sign from its own type, which no instruction may do."""
+    _sweep(list(casts_of_signed()), 60, [level], two_widths)
 
 
 # -- entries ----------------------------------------------------------------------------------------------------------
