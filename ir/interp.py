@@ -220,8 +220,8 @@ def bind_sizes(types: Sequence[Any], args: Sequence[Any], env: dict[str, int]) -
             if isinstance(dim, Size) and str(dim).isidentifier() and str(dim) not in env:
                 env[str(dim)] = n
             pending.append((i, axis, dim, n))
-    for _, _, dim, n in pending:
-        _solve(dim, n, env)
+    while any(_solve(dim, n, env) for _, _, dim, n in pending):
+        pass                                         # a size that is known now may solve an earlier equation
     for i, axis, dim, n in pending:
         expected = sizes.evaluate(dim, env) if sizes.symbols(dim) <= env.keys() else None
         if expected != n:
@@ -230,8 +230,9 @@ def bind_sizes(types: Sequence[Any], args: Sequence[Any], env: dict[str, int]) -
                             code="MLC0323")
 
 
-def _solve(dim: Any, n: int, env: dict[str, int]) -> None:
-    """Bind the only unknown symbol of a linear size, as S of 2*S + 3, which the caller compares with n."""
+def _solve(dim: Any, n: int, env: dict[str, int]) -> bool:
+    """Bind the only unknown symbol of a linear size, as S of 2*S + 3, which the caller compares with n, if there is
+    one."""
     unknown = sizes.symbols(dim) - env.keys()
     if len(unknown) == 1 and not any(True for _ in sizes.quotients(dim)):
         name, = unknown
@@ -239,6 +240,8 @@ def _solve(dim: Any, n: int, env: dict[str, int]) -> None:
         step = next - least
         if step and third - next == step and (n - least) % step == 0 and (n - least) // step >= 0:
             env[name] = (n - least) // step
+            return True
+    return False
 
 
 class Pointer:

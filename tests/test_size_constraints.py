@@ -196,6 +196,18 @@ func.func @f(%x: tensor<Mxf32>, %y: tensor<(2*M + 3)xf32>) -> tensor<Mxf32> {
         run_function(module, "body", zeros((1,)))          # N = -1
 
 
+def test_the_interpreter_solves_sizes_in_any_order() -> None:
+    """Each size follows from those of the arguments after it."""
+    module = parse_module("""
+func.func @f(%x: tensor<(A + B + C)xf32>, %y: tensor<(B + C)xf32>, %z: tensor<(2*C + 1)xf32>) -> tensor<Axf32> {
+  %0 = tensor.slice %x {starts = [0], stops = ["A"], steps = [1]} : (tensor<(A + B + C)xf32>) -> tensor<Axf32>
+  func.return %0 : tensor<Axf32>
+}""")
+    assert run_function(module, "f", zeros((9,), (5,), (5,)))[0].shape == (4,)
+    with pytest.raises(UserError, match="MLC0323.*argument 0 has size 4 on axis 0"):
+        run_function(module, "f", zeros((4,), (5,), (5,)))                 # A = -1
+
+
 def test_the_interpreter_does_not_take_other_sizes_for_linear_ones() -> None:
     module = parse_module("""
 func.func private @square(%x: tensor<(N*N)xf32>, %y: tensor<(2*N)xf32>) -> tensor<(N*N)xf32> {
