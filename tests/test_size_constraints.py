@@ -204,7 +204,7 @@ func.func @f(%x: tensor<(A + B + C)xf32>, %y: tensor<(B + C)xf32>, %z: tensor<(2
   func.return %0 : tensor<Axf32>
 }""")
     assert run_function(module, "f", zeros((9,), (5,), (5,)))[0].shape == (4,)
-    with pytest.raises(UserError, match="MLC0323.*argument 0 has size 4 on axis 0"):
+    with pytest.raises(UserError, match=r"MLC0323.*argument 0 has size 4 on axis 0"):
         run_function(module, "f", zeros((4,), (5,), (5,)))                 # A = -1
 
 

@@ -303,6 +303,11 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
                     not around.unroll or around.parent_op is not kernel):
                 user.fail(f"accesses a row in registers outside of an unrolled loop over d{d}", code="MLC0151")
 
+    def extent(self, d: int, points: int) -> int:
+        """The elements along dimension d for so many points: the last block of every loop over d is stored whole."""
+        steps = {1, *(f.step for f in self.enclosing(Kernel).inside(For) if f.dim == d and not f.is_ranged)}
+        return max(-(-points // step) * step for step in steps)
+
     def verify_interleaved(self, kernel: Kernel) -> None:
         """Check that pairs are stored whole."""
         if self.interleaved < kernel.parallel:

@@ -238,8 +238,7 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
         if not isinstance(points, int):
             raise BackendError(f"{type}: local memory must have a static size, but d{d} has {points} points",
                                code="MLC0543", loc=op.loc)
-        step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
-        shape.append(-(-points // step) * step)
+        shape.append(op.extent(d, points))
     count, itemsize = prod(shape), type.dtype.itemsize
     share = low.across in type.dims and low.taken + count * itemsize <= low.machine.most_shared
     if not share and low.across in type.dims:

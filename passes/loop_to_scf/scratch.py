@@ -28,8 +28,7 @@ def _scratch(low: Lowering, op: loop.Scratch) -> None:
         if not isinstance(points, int):
             raise BackendError(f"{type}: stack memory must have a static size, but d{d} has {points} points",
                                code="MLC0543", loc=op.loc)
-        step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
-        shape.append(-(-points // step) * step // (2 if d == op.interleaved else 1))
+        shape.append(op.extent(d, points) // (2 if d == op.interleaved else 1))
     dtype = i32 if op.interleaved >= 0 else type.dtype           # of pairs
     low.stack += math.prod(shape) * dtype.itemsize
     if low.stack > LIMIT:
