@@ -316,3 +316,10 @@ def test_what_no_two_runs_agree_on_is_no_failure(line: str) -> None:
     x = np.random.default_rng(0).standard_normal((3, 4))
     program = python_programs.PythonProgram(0, "x0", (f"    {line}",), ("v1",), (x,), True)
     assert python_programs.examine(program) is None
+
+
+@pytest.mark.parametrize("expression", ["pinverse(x0)", "pinverse(T.log(T.abs(x0)))", "linalg.svd(x0)"])
+def test_what_lapack_makes_of_infinities_is_no_failure(expression: str) -> None:
+    x = np.array([[0.9, -0.0, 1.5], [0.2, 0.4, -0.2], [0.1, -np.inf, -0.6]])
+    program = python_programs.PythonProgram(0, "x0", (f"    v1 = T.{expression}",), ("v1",), (x,), False)
+    assert python_programs.examine(program) is None

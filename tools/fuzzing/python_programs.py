@@ -12,6 +12,7 @@ import random
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -65,6 +66,9 @@ SORTED = ("bucketize", "searchsorted", "mode")
 FREE = ("svd", "svd_lowrank", "pca_lowrank", "linalg.cond")
 """Functions whose results are free: their signs, which follow from the random numbers that PyTorch draws, or the least
 singular value beside one that is 1e16 times as large."""
+FACTORS = re.compile(r"aten\.(_?linalg_(svd|pinv|qr|lu|inv|eigh|cholesky|ldl|lstsq|solve|det|slogdet|householder)|"
+                     r"lu_solve|cholesky|geqrf|ormqr)")
+"""PyTorch's operations that LAPACK computes."""
 ANSWERS = ("equal", "allclose")
 """Functions whose result is a Python bool, which is not known while a function is recorded."""
 TOLERANCE = 1e-6
@@ -357,9 +361,12 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
     theirs = program.load(folder, "torch")
     given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape) for x in program.arrays]
     try:
-        wanted = [np.asarray(x) for x in _leaves(theirs.f(*given))]
+        with matrices_of_torch() as defined:
+            wanted = [np.asarray(x) for x in _leaves(theirs.f(*given))]
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
         return None                                        # PyTorch has no such thing, or refuses what is empty
+    if not defined():
+        return None
     if message := unlike(plain, wanted):
         return _failure(program, "against torch", message)
     if not program.smooth or not any(np.isfinite(x).all() and x.size for x in wanted):
@@ -373,6 +380,24 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
     found = outcome(Compiled(mlc.grad(own.loss, argnums=tuple(range(len(given)))), dynamic=False), program.arrays)
     message = unlike(found, wanted)
     return _failure(program, "gradient against torch", message) if message else None
+
+
+@contextmanager
+def matrices_of_torch() -> Iterator[Callable[[], bool]]:
+    """Whether all matrices that PyTorch factors meanwhile are finite; LAPACK is not defined for others."""
+    torch: Any = importlib.import_module("torch")
+    mode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+    endless: list[str] = []
+
+    class Watch(mode):  # type: ignore[misc]
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if FACTORS.match(str(function)):
+                endless.extend(str(function) for x in args
+                               if isinstance(x, torch.Tensor) and not torch.isfinite(x).all())
+            return function(*args, **(kwargs or {}))
+
+    with Watch():
+        yield lambda: not endless
 
 
 def refuses_on_purpose(found: list[Array] | str) -> bool:

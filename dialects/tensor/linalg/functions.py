@@ -48,6 +48,8 @@ class Pinv(MatrixOp, name="tensor.pinv"):
     def each(self, x: Array) -> Any:
         if not x.size:
             return x.T
+        if not np.isfinite(x).all():
+            return np.full_like(x.T, np.nan)
         u, s, v = np.linalg.svd(x, full_matrices=False)
         rtol = self._rtol(max(x.shape))
         kept = s > max(self.atol or 0.0, rtol * s[0])
