@@ -4,8 +4,8 @@
     share_up_to(limit, part, env, count)   the same, from at most `limit` threads
     reset()                   discard all threads; for the child of a fork, which has none
     @threads, @spin           maximum number of threads, including the caller; number of cycles that an idle thread
-                              spins before it sleeps, and a twentieth of those that the caller spins for the others:
-                              where a processor that sleeps is a virtual one, waking it can take milliseconds
+                              spins before it sleeps; the caller spins CALLER_SPINS times as long for the others: where
+                              a processor that sleeps is a virtual one, waking it can take milliseconds
 
 Share i of n is [i * count / n, (i + 1) * count / n): equal, contiguous, and deterministic. A thread executes its own
 share and then steals single iterations from others, so that none waits for a delayed one. Thread i has a box, a cache
@@ -23,6 +23,8 @@ floating-point modes.
 """
 
 MAX_THREADS = 1024
+CALLER_SPINS = 20
+"""How many times as long as an idle thread the caller spins for the others before it sleeps, too."""
 
 CODE = """
 %box = type { i32, i64, i64, [5 x i64] }                   ; state, next, end
@@ -168,7 +170,7 @@ done:
 define internal void @wait_for_all() nounwind {
 entry:
   %short = load atomic i64, ptr @spin monotonic, align 8
-  %limit = mul i64 %short, 20                             ; for shares that others are working on
+  %limit = mul i64 %short, CALLER_SPINS                   ; for shares that others are working on
   %start = call i64 @llvm.readcyclecounter()
   br label %look
 look:
@@ -282,7 +284,7 @@ define void @reset() nounwind {
   call void @llvm.memset.p0.i64(ptr @boxes, i8 0, i64 65536, i1 false)
   ret void
 }
-"""
+""".replace("CALLER_SPINS", str(CALLER_SPINS))
 
 LIMITED = """
 @pool = global ptr null, align 8

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SPIN_CYCLES = 150_000
 """Cycles that an idle thread spins before it sleeps: about 50 us, while waking one takes 5 to 50 us, or on a virtual
-machine milliseconds. A caller that waits for the others spins 20 times as long (pool.py)."""
+machine milliseconds. A caller that waits for the others spins CALLER_SPINS times as long (pool.py)."""
 
 _EXTERNALS = frozenset({"pthread_create", "syscall"})
 _lock = threading.RLock()
