@@ -198,12 +198,12 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before
             return None
         return Changes([*recorded.stored.items()], [], returned, True,
                        _before(before, record.keep) if record.replaces else before,
-                       _after(call.signature.name, captures.effects, [], record), records=True)
+                       _after_recorded(captures.effects, record), records=True)
     if asks and enabled and history and not recorded.accumulates:
         return None
     marked = history if recorded.accumulates else []
     return Changes([*recorded.stored.items()], [*recorded.gradients], returned, enabled if asks else None, before,
-                   _after(call.signature.name, captures.effects, marked, None))
+                   _after(call.signature.name, captures.effects, marked))
 
 
 def _before(write: Callable[[], None] | None, keep: Callable[[], None]) -> Callable[[], None]:
@@ -227,19 +227,28 @@ def _with_history(recorded: Recorded, returned: Sequence[int], own: int, interfa
         recorded.depends is None or not wanted.isdisjoint(recorded.depends[n]))]
 
 
-def _after(name: str, effects: Sequence[Callable[[], Any]], marked: Sequence[int],
-           record: RecordedCalls | None) -> Callable[..., None] | None:
-    """The function of what a call returns, and of its arguments, that does the rest: effects, recording the call, and
-    marking results of which there is no history."""
-    if record is not None and not effects and not marked:
+def _after_recorded(effects: Sequence[Callable[[], Any]], record: RecordedCalls) -> Callable[..., None]:
+    """The function of what a call returns, and of its arguments, that does the rest: effects and recording the call."""
+    if not effects:
         return record
 
     def after(*values: Any) -> None:
         for effect in effects:
             effect()
-        if record is not None:
-            record(*values)
+        record(*values)
+
+    return after
+
+
+def _after(name: str, effects: Sequence[Callable[[], Any]], marked: Sequence[int]) -> Callable[..., None] | None:
+    """The same of calls that are not recorded: effects, and marking results of which there is no history."""
+    if not effects and not marked:
+        return None
+
+    def after(*values: Any) -> None:
+        for effect in effects:
+            effect()
         if marked:
             mark_unrecorded(name, [values[i] for i in marked])
 
-    return after if effects or marked else None
+    return after
