@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -220,8 +220,8 @@ class Entry(ArgumentChecks):
             arena = self._free.pop()
         except IndexError:
             arena = self._arena()
-        inputs, outputs = (ctypes.c_void_p * len(arguments))(*arguments), (ctypes.c_void_p * len(results))(*results)
-        symbols = (ctypes.c_int64 * len(numbers))(*numbers)
+        inputs, outputs = _pointers(len(arguments))(*arguments), _pointers(len(results))(*results)
+        symbols = _numbers(len(numbers))(*numbers)
         try:
             status = self._invoke(arena, inputs, symbols, outputs)
             _count(self)
@@ -270,6 +270,17 @@ class Arena:
         except MemoryError:
             raise UserMemoryError(f"a call needs {needed} bytes of scratch memory", code="MLC0328") from None
         self.context.arena, self.context.capacity = data_address(self.memory), needed
+
+
+# ctypes forgets a type of arrays with the last of them; it would be made anew in each call, and live until gc finds it.
+@cache
+def _pointers(count: int) -> type[ctypes.Array[ctypes.c_void_p]]:
+    return ctypes.c_void_p * count
+
+
+@cache
+def _numbers(count: int) -> type[ctypes.Array[ctypes.c_int64]]:
+    return ctypes.c_int64 * count
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

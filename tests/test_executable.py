@@ -232,6 +232,18 @@ def test_interfaces_are_checked() -> None:
 
 
 # -- many callers -----------------------------------------------------------------------------------------------------
+def test_a_call_leaves_nothing_to_the_garbage_collector() -> None:
+    entry, x = native.executable().entry("add"), ramp(3)
+    entry.call([x, x])
+    gc.collect()
+    gc.disable()
+    try:
+        entry.call([x, x])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
 def test_counts_entries() -> None:
     entry, x = native.executable().entry("add"), ramp(3)
     own, all_own, everywhere = entry.calls, native.executable().calls, executable.native_entries()
