@@ -206,6 +206,12 @@ def reported(schedule: str, stages: int = 4, microbatches: int = 8, positions: i
     return dist.report(step, dist.shard(np.ones((256, 64), np.float32), mesh=mesh))
 
 
+def test_what_each_rank_brings_is_on_each() -> None:
+    """The weights are where they are used; the batch, which the first stage takes, is on all ranks."""
+    layer, batch = (64 * 64 + 64) * 4, 256 * 64 * 4
+    assert [p.arguments for p in reported("1f1b").positions] == [layer + batch] * 4
+
+
 def test_a_backward_as_soon_as_possible_keeps_fewer_activations() -> None:
     gpipe, turns = reported("gpipe"), reported("1f1b")
     assert [p.sent for p in gpipe.positions] == [p.sent for p in turns.positions]

@@ -124,7 +124,8 @@ class Report:
 
     Args:
         shape: Number of ranks along each axis of the mesh.
-        arguments: Bytes of the shards of the arguments, and of what the function reaches.
+        arguments: Bytes of the shards of the arguments, and of what the function reaches, also if only other ranks use
+            them.
         results: Bytes of the shards of the results that are no arguments.
         between: Bytes that are there at most besides these: other values, and scratch memory.
         collectives: The collectives, in order.
@@ -215,16 +216,28 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
         >>> mlc.distributed.report(lambda x: x.sum(0), x).sent
         12
     """
-    module, mesh, placed = _partitioned(f, args, keywords)
-    names = program_names(module, "main", mesh.topology)
-    found = [_report(RankProgram(module, "main", mesh, placed, names.index(name))) for name in dict.fromkeys(names)]
+    module, mesh, arrays = _partitioned(f, args, keywords)
+    placed, names = [placement_of(x) for x in arrays], program_names(module, "main", mesh.topology)
+    ranks = [names.index(name) for name in dict.fromkeys(names)]
+    programs = [RankProgram(module, "main", mesh, placed, rank) for rank in ranks]
+    messages = [[step.op for step in p.steps if isinstance(step.op, shard.Message)] for p in programs]
+    found = [_report(program, _held(arrays, placed, mesh, rank), messages) for program, rank in zip(programs, ranks)]
     if len(found) == 1:
         return replace(found[0], work=())
     return replace(max(found, key=lambda r: r.held), positions=tuple(found), work=())
 
 
-def _report(program: RankProgram) -> Report:
-    """The costs of the program of one rank."""
+def _held(arrays: Sequence[Any], placed: Sequence[Placement], mesh: RankMesh, rank: int) -> int:
+    """The bytes of arguments on a rank; at a stage of a pipeline, also of those that only other stages use."""
+    return sum(prod(map(int, p.sharding.local(x.shape, mesh.topology))) * x.dtype.itemsize
+               for x, p in zip(arrays, placed) if p.sharding.is_on(mesh.topology, rank))
+
+
+def _report(program: RankProgram, arguments: int, messages: Sequence[Sequence[shard.Message]]) -> Report:
+    """The costs of the program of one rank, which holds so many bytes of arguments.
+
+    messages  those of the ranks at each position of a pipeline, in their order
+    """
     main, topology = program.function, program.mesh.topology
     made = dict.fromkeys(v for v in main.block.terminator.operands if v not in set(main.args))
     work: list[Work] = []
@@ -239,14 +252,15 @@ def _report(program: RankProgram) -> Report:
             work.append(Communication("send", op.axes, op.bytes_sent(), op.loc, 2, op.tag))
         elif isinstance(op, shard.Recv):
             work.append(Communication("recv", op.axes, 0, op.loc, 2, op.tag))
-    return Report(dict(zip(topology.axes, topology.sizes)), sum(map(bytes_of, main.args)), sum(map(bytes_of, made)),
-                  _between(program), tuple(w for w in work if isinstance(w, Communication) and w.kind != "recv"),
+    return Report(dict(zip(topology.axes, topology.sizes)), arguments, sum(map(bytes_of, made)),
+                  _between(program, messages),
+                  tuple(w for w in work if isinstance(w, Communication) and w.kind != "recv"),
                   tuple(w for w in work if isinstance(w, SegmentCost)), work=tuple(work))
 
 
 def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]
-                 ) -> tuple[Module, RankMesh, list[Placement]]:
-    """The program of one rank of a function, its mesh, and how its inputs are divided."""
+                 ) -> tuple[Module, RankMesh, list[Any]]:
+    """The program of one rank of a function, its mesh, and the arrays that it takes."""
     call = (compiled_function(f) or Compiled(f)).signature.bind(tuple(args), keywords)
     recorded = record(call)
     arrays: list[Any] = [*call.arrays, *map(as_backing_array, recorded.captured_operands(call.given))]
@@ -256,13 +270,13 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
     recorded.mark_results()
     placed = [placement_of(x) for x in arrays]
-    return partitioned(recorded.trace.module, "main", mesh.topology, placed), mesh, placed
+    return partitioned(recorded.trace.module, "main", mesh.topology, placed), mesh, arrays
 
 
-def _between(program: RankProgram) -> int:
+def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) -> int:
     """The most bytes that are there at once, less those of the arguments and the results.
 
-    What is sent may stay until its receiver answers.
+    What is sent may stay until there is a message that its receiver sends later.
     """
     sizes: dict[int, int] = {}
     most = now = 0
@@ -273,14 +287,20 @@ def _between(program: RankProgram) -> int:
         most = max(most, now + (scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0))
         freed = sum(sizes.pop(slot, 0) for slot in step.last)
         if isinstance(step.op, shard.Send):
-            on_the_way[step.op.peer] = on_the_way.get(step.op.peer, 0) + freed
+            on_the_way[step.op.tag] = freed
             freed = 0
         elif isinstance(step.op, shard.Recv):
-            freed += on_the_way.pop(step.op.peer, 0)
+            freed += sum(on_the_way.pop(tag, 0) for tag in _received_before(step.op, messages[step.op.peer]))
         now -= freed
     now -= sum(on_the_way.values())
     scratch = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
     return most - now + scratch
+
+
+def _received_before(op: shard.Recv, messages: Sequence[shard.Message]) -> list[int]:
+    """The tags of what a rank with these messages has received when it sends what another receives."""
+    sent = next(i for i, m in enumerate(messages) if isinstance(m, shard.Send) and m.tag == op.tag)
+    return [m.tag for m in messages[:sent] if isinstance(m, shard.Recv)]
 
 
 def _bytes(n: float) -> str:
