@@ -12,7 +12,9 @@ import pytest
 import mlc
 import mlc.distributed as dist
 from mlc import nn
+from mlc.backends.mesh import meshes
 from mlc.backends.transport import threads
+from mlc.dialects.shard.mesh import Mesh
 from mlc.ir.diag import Error, UserError
 
 F = nn.functional
@@ -145,6 +147,18 @@ def test_meshes_of_equal_axes_are_one_device() -> None:
     assert threads.run(2, rank) == [(True, False)] * 2
     abstract = [dist.mesh({"a": 2}, abstract=True).device for _ in range(2)]
     assert abstract[0] == abstract[1]
+
+
+def test_threads_that_make_a_mesh_at_once_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology, neighbours, made = Mesh(("at_once",), (1,)), meshes._neighbours, []
+
+    def in_the_meantime(*args: Any) -> Any:
+        monkeypatch.setattr(meshes, "_neighbours", neighbours)
+        made.append(meshes.make(topology))
+        return neighbours(*args)
+
+    monkeypatch.setattr(meshes, "_neighbours", in_the_meantime)
+    assert meshes.make(topology) is made[0]
 
 
 def test_a_function_says_how_its_values_lie() -> None:

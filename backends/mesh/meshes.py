@@ -115,13 +115,20 @@ def make(topology: Mesh, abstract: bool = False) -> RankMesh:
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
                         hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "
                              "mlc.distributed.init_process_group()")
-    for known in list(_made):
-        if known.topology == topology and known.carrier is transport:
-            return known
+    known = _known(topology, transport)
+    if known is not None:
+        return known
     neighbours = (0,) if transport is None else _neighbours(transport)
-    with _making:
-        _made.append(RankMesh(topology, transport, len(_made), neighbours))
-        return _made[-1]
+    with _making:                                          # another thread may have made it in the meantime
+        known = _known(topology, transport)
+        if known is None:
+            _made.append(known := RankMesh(topology, transport, len(_made), neighbours))
+        return known
+
+
+def _known(topology: Mesh, transport: Transport | None) -> RankMesh | None:
+    """The mesh with these axes that has been made before."""
+    return next((m for m in list(_made) if m.topology == topology and m.carrier is transport), None)
 
 
 def _neighbours(transport: Transport) -> tuple[int, ...]:
