@@ -70,7 +70,9 @@ def _rows(machine: Model) -> Rows:
 
 DISTRIBUTED: Rows = (
     SHARED[0],
-    *SHARED[2:4],
+    SHARED[2],
+    ("tensor", "mark_stages", "the cotangent of what goes to another stage comes back from there"),
+    SHARED[3],
     ("tensor", "inline{all=true}", "shardings propagate within a function"),
     ("tensor", "canonicalize", "derivatives contain sums with zero and products with one"),
     ("tensor", "cse", "forward and backward function have common subexpressions"),

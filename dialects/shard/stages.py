@@ -2,8 +2,8 @@
 
 A program on whole tensors says so of some values; the pass `split_stages` decides the rest. Everywhere else these
 operations are identities. An operation is at the stage of its operands, and a value is moved where a module of a later
-stage takes it. The cotangent of a value that has been moved is moved back, so that backward runs at the stage of its
-forward.
+stage takes it, or an operation at one (`mark_stages`). The cotangent of a value that has been moved is moved back, so
+that backward runs at the stage of its forward.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
+
+NOWHERE = -1
+"""The stage of values that follow from arguments alone: they are computed wherever they are used."""
 
 
 class PipelineMark(CopyOp):
@@ -110,3 +113,8 @@ class StageLike(PipelineMark, name="shard.stage_like"):
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return StageLike(operands[0], operands[1]).result
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is one number, with or without dimensions."""
+    return not isinstance(value.type, TensorType) or all(n == 1 for n in value.type.shape)

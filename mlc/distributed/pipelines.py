@@ -17,7 +17,8 @@ Stages are marked on modules, and a training step says in how many microbatches,
 On one device, the same step accumulates the gradients of the microbatches, in their order. On a mesh with an axis
 `stage`, the parameters of a module are on the ranks at the position of its stage, and each of these has a program of
 its own (passes/split_stages), whose sums have the same order: without other axes in the mesh, the numbers are those of
-one device to the bit, as far as it computes each operation in the same way.
+one device to the bit, as far as it computes each operation in the same way. A value that goes around a module, such as
+a residual, is sent to each stage that uses it; if there are several, its cotangents are added at each of them first.
 
 Example:
     >>> x = mlc.arange(4.0).reshape(4, 1)

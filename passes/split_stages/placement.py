@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 
 from mlc.dialects import shard, tensor
 from mlc.dialects.func import Func
+from mlc.dialects.shard.stages import NOWHERE, is_number
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import IRError
-from mlc.ir.types import TensorType
 from mlc.passes.analysis.free_values import free_values
-
-NOWHERE = -1
-"""The stage of values that follow from arguments alone: they are computed wherever they are used."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ class Placement:
         """The stage of the operands of an operation; numbers, such as losses and norms, are sent to where the rest is.
         """
         placed = [v for v in free_values(op) if self.at(v).stage != NOWHERE]
-        at = {self.at(v).stage: v for v in placed if not _is_number(v)}
+        at = {self.at(v).stage: v for v in placed if not is_number(v)}
         if len(at) == 1:
             return next(iter(at))
         if not at:
@@ -123,8 +120,3 @@ class Placement:
         if self.schedule and not self.stages:
             raise IRError(f"@{function.sym_name} has microbatches, and no stages", code="MLC0983", loc=function.loc,
                           hint="mark the modules of each: mlc.distributed.stage(module, 0)")
-
-
-def _is_number(value: Value) -> bool:
-    """Whether a value is one number, with or without dimensions."""
-    return not isinstance(value.type, TensorType) or all(n == 1 for n in value.type.shape)

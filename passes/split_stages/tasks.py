@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from mlc.dialects import shard
 from mlc.dialects.func import Func
+from mlc.dialects.shard.stages import NOWHERE
 from mlc.ir.core import BlockArg, Op, Value
 from mlc.ir.diag import IRError
 from mlc.ir.types import TensorType
 from mlc.passes.analysis.free_values import free_values
-from mlc.passes.split_stages.placement import NOWHERE, Place, Placement
+from mlc.passes.split_stages.placement import Place, Placement
 from mlc.passes.split_stages.schedules import Task, order
 
 START = 0
