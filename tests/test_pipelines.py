@@ -103,6 +103,16 @@ def test_microbatches_change_buffers_in_their_order(layer: Callable[[int], nn.Mo
         assert got == losses and all(np.array_equal(a, b) for a, b in zip(found, alone))
 
 
+def test_a_microbatch_has_one_backward_where_later_ones_take_its_running_statistics() -> None:
+    mesh = dist.mesh({"stage": 2}, abstract=True)
+    base = nn.Sequential(*(dist.stage(nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6)), i) for i in range(2)))
+    model = dist.distribute(base, mesh)
+    report = dist.report(lambda x: dist.pipeline(lambda x: (model(x) ** 2).mean(), x, microbatches=4),
+                         dist.shard(X, mesh=mesh))
+    cotangents = [c.bytes for c in report.positions[1].collectives if c.bytes > 4]
+    assert cotangents == [4 * 6 * 4] * 4
+
+
 @pytest.mark.parametrize("microbatches", [1, 4])
 def test_gradients_are_clipped_by_their_norm_over_all_stages(microbatches: int) -> None:
     base = network(2)

@@ -204,8 +204,15 @@ def _call_rule(call: Op, pair: VjpFunctions) -> Rule:
     def rule(*cotangents: Value | None) -> list[tuple[Value, Value | None]]:
         dense = [_given(cotangents[j], call.results[j].type) for j in pair.request.of]
         grads = pair.call_backward(call.operands, call.results, dense)
-        return [(call.operands[i], ct) for i, ct in zip(pair.request.wrt, grads)]
+        # what is zero needs no backward of what computed the operand, such as running statistics of an earlier batch
+        return [(call.operands[i], None if _is_zero(returned) else ct)
+                for i, ct, returned in zip(pair.request.wrt, grads, pair.backward.block.terminator.operands)]
     return rule
+
+
+def _is_zero(value: Value) -> bool:
+    """Whether a cotangent is that of what nothing depends on."""
+    return isinstance(value.op, tensor.Full) and value.op.value == 0
 
 
 def _given(cotangent: Value | None, type: Type) -> Value:
