@@ -225,11 +225,12 @@ TASKS = (
     Task("gpt", _gpt, _text, 16, {"*mlp.c_fc.*": ("model",), "*mlp.c_proj.weight": (None, "model")}, _gpt_loss,
          combined=2 * 2 * 16 * 32 * 64, gathered=2 * 2 * 16 * 32 * 64,
          parts=(("wte", "wpe"), ("h.0",), ("h.1",), ("ln_f", "lm_head")), between=(16 * 32 * 64,) * 3),
-    # no pipeline: in a microbatch there would be 4 values in a norm; f64: in f32 rounding decides about a relu
-    Task("resnet18", lambda: resnet18.ResNet18(8, (8, 16, 16, 32)).double(), _images, 16,
+    # 16 values in the last norms of a microbatch: with 4, rounding decides; f64: in f32 it does about a relu
+    Task("resnet18", lambda: resnet18.ResNet18(8, (8, 16, 16, 32)).double(), _images, 64,
          {"layer*.conv1.weight": ("model",), "layer*.bn1.[!n]*": ("model",), "layer*.conv2.weight": (None, "model")},
-         resnet18.loss, combined=16 * (_CHANNELS_BACK + _CHANNELS), statistics=4 * _NORMS, lr=0.005,
-         dtype=np.float64),
+         resnet18.loss, combined=64 * (_CHANNELS_BACK + _CHANNELS), statistics=4 * _NORMS, lr=0.005,
+         parts=(("conv1", "bn1", "layer1"), ("layer2",), ("layer3",), ("layer4", "fc")),
+         between=(64 * 8 * 8**2, 64 * 16 * 4**2, 64 * 16 * 2**2), dtype=np.float64),
     Task("experts", expert_model.Classifier, _digits, 64, {}, expert_model.loss,
          experts={"moe.up": ("data",), "moe.down": ("data",)}, sent=4 * 8 * 8 * 8 * 32),
 )
