@@ -300,9 +300,10 @@ def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
 
 
 def _brought(call: Call) -> Sequence[Any]:
-    """The arrays, on the CPU if the function runs there; a device brings what it needs by itself."""
+    """The arrays, on the CPU if the function is to run there; else the code is where they are, those that the function
+    reaches included, and a device brings what it needs by itself."""
     arrays = [*call.arrays, *map(as_backing_array, call.captured)] if call.captured else call.arrays
-    if call.target_device != CPU or (call.device == CPU and not call.captured):
+    if call.signature.device != CPU:
         return arrays
     return [a if isinstance(a, np.ndarray) else a.numpy() for a in arrays]
 

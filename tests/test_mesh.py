@@ -161,6 +161,18 @@ def test_threads_that_make_a_mesh_at_once_have_the_same(monkeypatch: pytest.Monk
     assert meshes.make(topology) is made[0]
 
 
+def test_a_function_without_arguments_runs_where_what_it_reaches_lies() -> None:
+    def rank(number: int) -> Any:
+        mesh = dist.mesh({"data": 2})
+        x = dist.shard(X, "data", mesh=mesh)
+        double = mlc.compile(lambda: x * 2)
+        return [dist.placement(double()) for _ in range(2)], double().cpu().numpy()
+
+    for placements, found in threads.run(2, rank):
+        assert placements == [("data", None)] * 2
+        np.testing.assert_array_equal(found, X * 2)
+
+
 def test_a_function_says_how_its_values_lie() -> None:
     def f(x: Any) -> Any:
         return dist.shard(x * 2, None, "a") + 1
