@@ -55,7 +55,7 @@ def stage(module: M, number: int) -> M:
 
     What is computed of its results is there too, until a module of a later stage takes it. Call this before
     `distribute`, which puts the module's parameters on the ranks of the stage. On a mesh of n ranks along the axis
-    `stage`, rank i has the stages i, i + n, ...
+    `stage`, rank i has the stages i, i + n, ..., or consecutive ones if `distribute` is told a schedule that has these.
 
     Args:
         module: The module; its stage may be changed.
@@ -134,9 +134,7 @@ def pipeline(loss: Callable[..., Tensor], *batch: Any, microbatches: int, schedu
         >>> mlc.distributed.pipeline(lambda x: (x @ w).mean(), x, microbatches=2, schedule="gpipe").item(), w.grad
         (16.5, tensor([4.5000, 5.5000, 6.5000], dtype=mlc.float32))
     """
-    if schedule not in SCHEDULES:
-        raise UserError(f"there is no schedule {schedule!r}", code="MLC0983", loc=user_loc(),
-                        hint="one of " + ", ".join(SCHEDULES))
+    check_schedule(schedule)
     if isinstance(microbatches, bool) or not hasattr(microbatches, "__index__") or microbatches < 1:
         raise UserError(f"{microbatches!r} is no number of microbatches", code="MLC0985", loc=user_loc())
     total: Any = None
@@ -148,6 +146,13 @@ def pipeline(loss: Callable[..., Tensor], *batch: Any, microbatches: int, schedu
         mean.backward()
         total = mean.detach() if total is None else total + mean.detach()
     return total  # type: ignore[no-any-return]
+
+
+def check_schedule(schedule: str) -> None:
+    """UserError if there is no such schedule."""
+    if schedule not in SCHEDULES:
+        raise UserError(f"there is no schedule {schedule!r}", code="MLC0983", loc=user_loc(),
+                        hint="one of " + ", ".join(SCHEDULES))
 
 
 def _part(number: int, count: int, schedule: str, x: Any) -> Any:

@@ -31,13 +31,14 @@ from typing import TypeVar
 from mlc.backends.mesh.array import MeshArray
 from mlc.dialects.shard.mesh import STAGE
 from mlc.distributed.device_mesh import DeviceMesh, Spec, placement, shard
-from mlc.distributed.pipelines import stages_of
+from mlc.distributed.pipelines import check_schedule, stages_of
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.nn.module import Module
 from mlc.optim import Optimizer
+from mlc.passes.split_stages.schedules import position
 
 M = TypeVar("M", bound=Module)
 Plan = Callable[[str, Tensor, DeviceMesh], tuple[Spec, ...]]
@@ -131,7 +132,7 @@ class ByName:
         return None if used is None else used(name, x, mesh)
 
 
-def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
+def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated, schedule: str = "interleaved") -> M:
     """Divide the parameters and buffers of a module among the ranks, in place.
 
     Every rank has the same module before, as after the same seed or `load_state_dict`.
@@ -140,12 +141,15 @@ def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
         module: The module.
         mesh: The mesh.
         plan: How each tensor is divided.
+        schedule: That of the pipeline. It says where stages lie if they are more than the ranks along the axis
+            `stage`: with "gpipe" and "1f1b", each rank has consecutive ones, with "interleaved" they lie in turns.
 
     Returns:
         The module.
 
     Raises:
-        UserError: A tensor cannot be divided so, a pattern of the plan fits none, or it divides no tensor (MLC0962).
+        UserError: A tensor cannot be divided so, a pattern of the plan fits none, or it divides no tensor (MLC0962), or
+            there is no such schedule (MLC0983).
 
     Example:
         >>> mesh = mlc.distributed.mesh({"data": 1})
@@ -157,14 +161,17 @@ def distribute(module: M, mesh: DeviceMesh, plan: Plan = replicated) -> M:
         raise UserTypeError(f"{plan!r} is no plan", code="MLC0962", loc=user_loc(),
                             hint='for instance mlc.distributed.FullySharded("data")')
     tensors = [*module.named_parameters(), *module.named_buffers()]
+    check_schedule(schedule)
     stages, positions = stages_of(module), mesh.shape.get(STAGE, 1)
+    count = max(stages.values(), default=0) + 1
     specs = [plan(name, x, mesh) for name, x in tensors]
     _check_used(plan, [name for name, _ in tensors], specs)
     where_used = getattr(plan, "used", None)
     with no_grad():
         for (name, x), spec in zip(tensors, specs):
             used = where_used(name, x, mesh) if where_used is not None and any(spec) else None
-            at = stages[id(x)] % positions if positions > 1 and id(x) in stages else None
+            at = position(schedule if count > positions else "interleaved", stages[id(x)], positions, count) \
+                if positions > 1 and id(x) in stages else None
             x.data = shard(x.data, *spec, mesh=mesh, used=used, stage=at)
             if x.grad is not None:
                 x.grad = shard(x.grad, *placement(x), mesh=mesh, stage=at)

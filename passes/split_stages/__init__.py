@@ -19,6 +19,7 @@ from __future__ import annotations
 from mlc.dialects import shard, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.shard.mesh import STAGE, Mesh
+from mlc.dialects.shard.stages import NOWHERE
 from mlc.ir.core import Op, before
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
@@ -46,14 +47,32 @@ def split(function: Func) -> None:
     ranks = mesh.size((STAGE,)) if STAGE in mesh.axes else 1
     schedule = placement.schedule or (schedules.DEFAULT if placement.stages <= ranks else "interleaved")
     if placement.stages:
-        problem = schedules.problem(schedule, ranks, placement.stages, placement.microbatches)
+        problem = (schedules.problem(schedule, ranks, placement.stages, placement.microbatches)
+                   if STAGE in mesh.axes else f"it has stages, and the mesh no axis {STAGE!r}")
         if problem is not None:
             raise IRError(f"@{function.sym_name}: {problem}", code="MLC0983", loc=function.loc,
-                          hint=f'the mesh has an axis "{STAGE}" of as many ranks as there are stages; interleaved '
-                               "stages are a multiple of that")
+                          hint=f'the mesh has an axis "{STAGE}" of at most as many ranks as there are stages; '
+                               "interleaved stages are a multiple of that")
+        if schedule != "interleaved" and placement.stages > ranks:
+            for op in function.inside(shard.Stage):
+                op.attrs["stage"] = schedules.position(schedule, op.stage, ranks, placement.stages)
+            placement = Placement.of_function(function)
+            _check_arguments(function, placement, schedule)
     if _defer_reductions(function, placement):
         placement = Placement.of_function(function)
     write(function, Tasks.of(function, placement, schedule, ranks), mesh)
+
+
+def _check_arguments(function: Func, placement: Placement, schedule: str) -> None:
+    """The weights of stages that are one are where that one is."""
+    names = function.attrs.get("arg_names", ())
+    for i, (arg, sharding) in enumerate(zip(function.args, function.attrs["arg_shardings"])):
+        at = {place.stage for op in arg.users if not op.terminator and not (place := placement.place_of(op)).backward}
+        if sharding.stage >= 0 and at - {NOWHERE} and sharding.stage not in at:
+            name = f" {names[i]}" if i < len(names) else ""
+            raise IRError(f"@{function.sym_name}: argument{name} is on the ranks at position {sharding.stage}, and "
+                          f"schedule {schedule} uses it at position {max(at)}", code="MLC0987", loc=function.loc,
+                          hint="mlc.distributed.distribute(model, mesh, plan, schedule) puts it there")
 
 
 def _check_axis(function: Func) -> None:

@@ -9,6 +9,8 @@ schedule. With 1f1b a rank holds the values of at most as many microbatches as t
 with gpipe those of all. A rank waits for others in (n - 1) / (m + n - 1) of the time, for m microbatches; interleaved
 stages, v on each rank, make the wait v times shorter, for as many times more messages.
 
+With gpipe and 1f1b there may be more stages than ranks: consecutive ones are one stage of a rank (`position`).
+
 The orders are those of GPipe (Huang et al. 2019) and of Megatron-LM (Narayanan et al. 2021).
 """
 
@@ -72,10 +74,15 @@ def problem(schedule: str, ranks: int, stages: int, microbatches: int) -> str | 
     """The reason why there is no such schedule; None if there is one."""
     if schedule not in SCHEDULES:
         return f"there is no schedule {schedule!r}; there are {', '.join(SCHEDULES)}"
-    if schedule != "interleaved" and stages != ranks:
-        return f"schedule {schedule} needs one stage for each of {ranks} ranks, and there are {stages}"
-    if stages % ranks:
+    if stages < ranks:
+        return f"schedule {schedule} needs a stage for each of {ranks} ranks, and there are {stages}"
+    if schedule == "interleaved" and stages % ranks:
         return f"{stages} stages are no multiple of {ranks} ranks"
     if schedule == "interleaved" and microbatches % ranks:
         return f"schedule interleaved takes rounds of {ranks} microbatches, and there are {microbatches}"
     return None
+
+
+def position(schedule: str, stage: int, ranks: int, stages: int) -> int:
+    """The position of a stage among the ranks of a pipeline: in turns if it is interleaved, else in blocks."""
+    return stage % ranks if schedule == "interleaved" else stage * ranks // stages

@@ -114,8 +114,8 @@ example mlir split-stages:
 fix: number the stages in the order in which modules are called.
 
 MLC0983 A pipeline has no such schedule, or it does not suit the numbers of stages, ranks and microbatches.
-Schedules gpipe and 1f1b have one stage for each rank along the axis `stage`; interleaved has several, and rounds of as
-many microbatches as there are ranks.
+Schedules gpipe and 1f1b have at least one stage for each rank along the axis `stage`; interleaved has as many on each,
+and rounds of as many microbatches as there are ranks.
 example python:
     import mlc
     mlc.distributed.pipeline(lambda x: x.sum(), mlc.ones(2), microbatches=2, schedule="zigzag")
@@ -145,4 +145,25 @@ example python:
     import mlc
     mlc.distributed.stage(mlc.nn.Linear(2, 2), -1)
 fix: number stages from 0, in the order in which modules are called.
+
+MLC0987 A weight of a pipeline is on other ranks than those that use it.
+With schedules gpipe and 1f1b, a rank has consecutive stages, if there are more of them than ranks; with interleaved,
+stages lie in turns, and so do weights, unless `distribute` is told the schedule.
+example mlir split-stages:
+    func.func @f(%x: tensor<2xf32>, %w: tensor<2xf32>) -> tensor<2xf32> attributes {
+        mesh = #shard.mesh<axes = ["stage"], sizes = [2]>, partitioned = true,
+        arg_shardings = [#shard.sharding<dims = [[]]>, #shard.sharding<dims = [[]], stage = 1>],
+        result_shardings = [#shard.sharding<dims = [[]]>]} {
+      %0 = shard.microbatch %x {number = 0, schedule = "gpipe"} : tensor<2xf32>
+      %1 = shard.stage %0 {stage = 0} : tensor<2xf32>
+      %2 = tensor.neg %1 : tensor<2xf32>
+      %3 = shard.stage %2 {stage = 1} : tensor<2xf32>
+      %4 = tensor.mul %3, %w : tensor<2xf32>
+      %5 = shard.stage %4 {stage = 2} : tensor<2xf32>
+      %6 = tensor.exp %5 : tensor<2xf32>
+      %7 = shard.stage %6 {stage = 3} : tensor<2xf32>
+      %8 = tensor.neg %7 : tensor<2xf32>
+      func.return %8 : tensor<2xf32>
+    }
+fix: mlc.distributed.distribute(model, mesh, schedule="gpipe").
 '''
