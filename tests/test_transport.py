@@ -58,6 +58,20 @@ def test_reductions_are_left_folds(kind: str, dtype: Any) -> None:
         np.testing.assert_array_equal(got, want, strict=True)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("length", [12, 13])
+def test_a_reduction_leaves_its_operand_alone(dtype: Any, length: int) -> None:
+    """Parts that are even are received, and folded, in the memory of the result."""
+    def work(rank: int) -> None:
+        x = sample(rank, (length,), dtype)
+        found = collectives.all_reduce(transport(), (0, 1, 2), x, "add")
+        np.testing.assert_array_equal(x, sample(rank, (length,), dtype))
+        want = sum(sample(r, (length,), dtype).astype(np.float32) for r in range(3))
+        np.testing.assert_array_equal(found, np.asarray(want).astype(dtype))
+
+    threads.run(3, work)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
 def test_narrow_floats_are_rounded_once(dtype: Any) -> None:
     xs = [sample(rank, (50,), dtype) for rank in range(4)]

@@ -64,8 +64,8 @@ def scratch_bytes(op: Collective) -> int:
     """The bytes that `carry_out` takes besides the operand and the result."""
     n, size, shape = op.group_size(), op.operand_bytes(), op.x.type.shape
     match op:
-        case AllReduce():                                  # its parts, before there is the result; its own part, after
-            return -(-size // n)
+        case AllReduce():                                  # uneven parts are received elsewhere than in the result
+            return -(-size // n) if op.x.type.size % n else 0
         case ReduceScatter():                              # the parts of the others, and those for them
             return size * (n - 1) // n + (0 if _is_leading(shape, op.axis) else size)
         case AllGather():

@@ -78,11 +78,17 @@ def all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float |
     tag, deadline, flat = t.next_tag(group) if tag is None else tag, t.deadline(timeout), _contiguous(x).reshape(-1)
     bounds = [flat.size * p // n for p in range(n + 1)]
     pieces = [flat[start:end] for start, end in zip(bounds, bounds[1:])]
-    mine = _reduced(t, group, name, pieces, kind, deadline, tag, before_receiving)
-    result = np.empty_like(flat)
+    even = flat.size % n == 0
+    if even:                                               # the result has room for what it is computed from
+        result = np.empty_like(flat)
+        mine = _reduced(t, group, name, pieces, kind, deadline, tag, before_receiving, np.split(result, n))
+    else:
+        mine = _reduced(t, group, name, pieces, kind, deadline, tag, before_receiving)
+        result = np.empty_like(flat)
     into = [result[start:end] for start, end in zip(bounds, bounds[1:])]
-    into[me][...] = mine
-    _complete(t, group, name, [mine] * n, into, deadline, tag)
+    if not even:
+        into[me][...] = mine
+    _complete(t, group, name, [into[me]] * n, into, deadline, tag)
     t.traffic.add(name, _bytes_for_others(me, pieces) + mine.nbytes * (n - 1))
     return result.reshape(x.shape)
 
@@ -192,14 +198,19 @@ def _complete(t: Transport, group: Group, name: str, pieces: Sequence[Array], in
 
 
 def _reduced(t: Transport, group: Group, name: str, pieces: Sequence[Array], kind: str, deadline: float,
-             tag: int | None, before_receiving: Callable[[], None] | None = None) -> Array:
-    """The fold of the pieces for this position, which begins while some of them are on their way."""
+             tag: int | None, before_receiving: Callable[[], None] | None = None,
+             into: Sequence[Array] | None = None) -> Array:
+    """The fold of the pieces for this position, which begins while some of them are on their way.
+
+    into  memory of their size for the pieces of each position, and at this one for the result
+    """
     me, dtype = position(t, group), pieces[0].dtype
     check_kind(kind, dtype)
-    arrays = [pieces[me] if p == me else np.empty_like(pieces[me]) for p in range(len(group))]
+    arrays = [pieces[me] if p == me else np.empty_like(pieces[me]) if into is None else into[p]
+              for p in range(len(group))]
     tag = t.next_tag(group) if tag is None else tag
     received, sent = _exchange(t, group, tag, pieces, arrays, before_receiving)
-    result = fold(_in_order(group, name, received, arrays, deadline), kind, dtype)
+    result = fold(_in_order(group, name, received, arrays, deadline), kind, dtype, None if into is None else into[me])
     wait_all(name, sent, deadline)
     return result
 

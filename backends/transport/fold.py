@@ -35,13 +35,20 @@ def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if narrow else dtype
 
 
-def fold(pieces: Iterator[Array], kind: str, dtype: np.dtype[Any]) -> Array:
-    """((x0 + x1) + x2) + ... of equally shaped arrays, which are asked for one by one."""
+def fold(pieces: Iterator[Array], kind: str, dtype: np.dtype[Any], out: Array | None = None) -> Array:
+    """((x0 + x1) + x2) + ... of equally shaped arrays, which are asked for one by one; into `out`, if it is given."""
     into = accumulator(dtype)
-    result = next(pieces).astype(into)                 # a copy, which is written to
+    left = next(pieces).astype(into, copy=False)
+    result = out if out is not None and out.dtype == into else np.empty(left.shape, into)
     for piece in pieces:
-        _COMBINE[kind, _family(into)](result, piece.astype(into, copy=False))
-    return result.astype(dtype, copy=False)
+        _COMBINE[kind, _family(into)](left, piece.astype(into, copy=False), result)
+        left = result
+    if left is not result:
+        result[...] = left
+    if out is None or result is out:
+        return result.astype(dtype, copy=False)
+    out[...] = result
+    return out
 
 
 def _family(dtype: np.dtype[Any]) -> str:
@@ -55,20 +62,20 @@ def _family(dtype: np.dtype[Any]) -> str:
     return "f"
 
 
-def _in_place(ufunc: np.ufunc) -> Callable[[Array, Array], None]:
-    def combine(result: Array, x: Array) -> None:
-        ufunc(result, x, out=result)
+def _by_ufunc(ufunc: np.ufunc) -> Callable[[Array, Array, Array], None]:
+    def combine(a: Array, b: Array, out: Array) -> None:
+        ufunc(a, b, out=out)
     return combine
 
 
-def _exact(f: Callable[[Any, Any], Any]) -> Callable[[Array, Array], None]:
+def _exact(f: Callable[[Any, Any], Any]) -> Callable[[Array, Array, Array], None]:
     """By the definition of IEEE 754-2019, which tells zeros apart."""
-    def combine(result: Array, x: Array) -> None:
-        result[...] = f(result, x)
+    def combine(a: Array, b: Array, out: Array) -> None:
+        out[...] = f(a, b)
     return combine
 
 
 _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and,
            "or": np.bitwise_or, "xor": np.bitwise_xor}
-_COMBINE = {(kind, family): _in_place(ufunc) for kind, ufunc in _UFUNCS.items() for family in "biufc"} | {
+_COMBINE = {(kind, family): _by_ufunc(ufunc) for kind, ufunc in _UFUNCS.items() for family in "biufc"} | {
     ("max", "f"): _exact(arith.MaximumF.f), ("min", "f"): _exact(arith.MinimumF.f)}
