@@ -163,8 +163,8 @@ class LogSigmoid(SmoothActivation, name="tensor.log_sigmoid"):
         return -np.logaddexp(0, -x)
 
     def emit(self, x: Value) -> Value:
-        """min(x, -0) - log(1 + e^-|x|), which is -0 where the logarithm underflows"""
-        least = tensor.Minimum(x, full(-0.0, x)).result
+        """min(x, 0) - log(1 + e^-|x|)"""
+        least = tensor.Minimum(x, full(0, x)).result
         return least - tensor.Log1p(exp(-tensor.Abs(x).result)).result
 
     def slope(self, x: Value) -> Value:
