@@ -174,8 +174,8 @@ class Layouts:
         if not reduces:
             return False
         maps = {at for _, at in [*kernel.staging().reads().values()][i] if at}
-        if any(lanes(op.order or "chain") > LANES_ACROSS for op in reduces) or (
-                kernel.staging().count > 1 and any(lanes(op.order or "chain") > 1 for op in reduces)):
+        most = LANES_ACROSS if kernel.staging().count == 1 else 1
+        if any(lanes(op.order or "chain") > most for op in reduces):
             return any(at[-1] is None or any(kernel.iterator_types[d] == "reduction" for d in dims_of(at[-1]))
                        for at in maps)
         if not any(isinstance(op, tensor.Pad) for op in ops):

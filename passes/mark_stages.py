@@ -34,8 +34,9 @@ def run(module: Op) -> None:
     for function in functions.values():
         if function.is_public:
             stages.of_results(function, (NOWHERE,) * len(function.args))
+    moves = {op: moves for op, found in stages.moves.items() if len(found) == 1 for moves in found}
     for function in functions.values():
-        _mark(function, {op: moves for op, found in stages.moves.items() if len(found) == 1 for moves in found})
+        _mark(function, moves)
 
 
 @dataclass

@@ -54,10 +54,9 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         schedule_contraction(kernel, machine)
     elif kernel.schedule.vector >= 0:
         if (dim := across_lanes(kernel, machine)) is not None:
-            tile(kernel, dim, fit(kernel.domain[dim], max(1, machine.vector_bits // element_width(kernel, dim)), 1),
-                 vector=True)
+            tile(kernel, dim, fit(kernel.domain[dim], lanes_along(kernel, dim, machine), 1), vector=True)
     elif (dim := best_dimension(kernel)) is not None:
-        lanes = max(1, machine.vector_bits // element_width(kernel, dim))
+        lanes = lanes_along(kernel, dim, machine)
         other = None if COLD in kernel.enclosing(Func).attrs else across(kernel, dim)
         if other is not None:
             tile(kernel, other, fit(kernel.domain[other], lanes, 1))
@@ -80,6 +79,11 @@ def across(kernel: Kernel, dim: int) -> int | None:
             if d in op.result.type.dims and stride(op, d) == 1 and kernel.domain[d] not in range(SHORT):
                 return d
     return None
+
+
+def lanes_along(kernel: Kernel, dim: int, machine: Cpu) -> int:
+    """The lanes of a vector register that holds points along a dimension."""
+    return max(1, machine.vector_bits // element_width(kernel, dim))
 
 
 def across_lanes(kernel: Kernel, machine: Cpu) -> int | None:

@@ -49,6 +49,11 @@ def order_of(op: Op) -> str:
     return order
 
 
+def lanes_of_product(op: Op) -> int:
+    """Lanes that the terms of a product of matrices are added in; 1 for the other orders."""
+    return lanes(order) if (order := order_of(op)).startswith("lanes") else 1
+
+
 def lanes(order: str) -> int:
     """The number of chains: 1 for `chain`, L for `lanes<L>` and `lanes<L, S>`."""
     return _lanes_and_run(order)[0]

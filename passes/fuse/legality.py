@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IterationDomain
-from mlc.dialects.tensor.orders import order_of
+from mlc.dialects.tensor.orders import lanes_of_product, order_of
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
@@ -249,7 +249,7 @@ def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
 
 def adds_in_lanes(op: Op) -> bool:
     """Whether an operation is a contraction that adds its terms in lanes."""
-    return isinstance(op, tn.DotGeneral) and order_of(op).startswith("lanes")
+    return isinstance(op, tn.DotGeneral) and lanes_of_product(op) > 1
 
 
 def has_columns(op: Op) -> bool:

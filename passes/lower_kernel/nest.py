@@ -386,7 +386,9 @@ class Lowering:
     def is_valid(self, d: int, offset: int) -> bool | None:
         """Whether a point of a block with masks is in the domain, as the first one always is; None if not known."""
         count = self.scope.valid.get(d)
-        return True if count is None or not offset else offset < count if isinstance(count, int) else None
+        if count is None or not offset:
+            return True
+        return offset < count if isinstance(count, int) else None
 
     def valid(self, d: int, offset: int) -> Value:
         """The same as a value."""

@@ -13,7 +13,7 @@ from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.encodings import ENCODINGS
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
-from mlc.dialects.tensor.orders import lanes, order_of, terms_in_block, terms_of_mma
+from mlc.dialects.tensor.orders import lanes_of_product, order_of, terms_in_block, terms_of_mma
 from mlc.ir import affine, sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
@@ -398,11 +398,6 @@ class KernelBuilder:
 
     def conjunction(self, a: Value, b: Value) -> Value:
         return self.map([a, b], lambda x, y: arith.AndI(x, y).result)
-
-
-def lanes_of_product(op: tn.DotGeneral) -> int:
-    """Lanes that the terms of a product are added in; 1 for the other orders."""
-    return lanes(order) if (order := order_of(op)).startswith("lanes") else 1
 
 
 def adds_in_lanes(op: Product) -> bool:
