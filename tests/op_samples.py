@@ -78,12 +78,15 @@ REDUCED = (("f64", ()), ("7xf64", (0,)), ("0xf64", (0,)), ("1xf64", (0,)), ("2x3
 
 def _reduce() -> list[Sample]:
     out = []
-    for cls in [c for c in REGISTRY.values() if issubclass(c, Reduce)]:
+    for cls in [c for c in REGISTRY.values() if issubclass(c, Reduce) and c is not tensor.ReduceFma]:
         for text, axes in REDUCED:
             text = text if "float" in cls.accepts else text.replace("f64", "i1" if "bool" in cls.accepts else "i32")
             out.append(Sample((t(text),), lambda x, cls=cls, axes=axes: cls(x, axes)))
         out += [Sample((t(f"2x3x{d}"),), lambda x, cls=cls: cls(x, (1,)))
                 for k in cls.accepts for d in BY_KIND[k]]
+    out += [Sample((t(text), t(text)), lambda x, y, axes=axes: tensor.ReduceFma(x, y, axes)) for text, axes in REDUCED]
+    out += [Sample((t(f"2x3x{d}"), t(f"2x3x{d}")), lambda x, y: tensor.ReduceFma(x, y, (1,)))
+            for k in ("int", "float") for d in BY_KIND[k]]
     for order in ("chain", "lanes<4>", "lanes<2, 2>"):
         for cls in (tensor.ReduceSum, tensor.ReduceProd):
             out += [Sample((t(f"3x7x{d}"),), lambda x, cls=cls, order=order: cls(x, (1,), order)) for d in FLOATS]

@@ -15,7 +15,7 @@ packed one is filled for the blocks of all threads that share it.
 """
 
 from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Prefetch, Scratch, Store, StoreScratch, is_of_rows
-from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
+from mlc.dialects.loop.compute import Contract, Fold, FoldFma, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.interleaved import ContractInterleaved, LeastExponent
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
 from mlc.dialects.loop.quantized import (
@@ -33,7 +33,7 @@ from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, 
 
 __all__ = [
     "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "ContractInterleaved", "Dequantize",
-    "DotPairs", "DotQuads", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index", "Kernel",
+    "DotPairs", "DotQuads", "End", "Fold", "FoldFma", "For", "Full", "InBounds", "InKernel", "Index", "Kernel",
     "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "Pack", "Prefetch", "Reduce", "Scan",
     "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs", "UnpackQuads",
     "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",

@@ -207,11 +207,8 @@ class Scan(Combining, name="loop.scan"):
         return np.concatenate(steps, axis=self.dim)
 
 
-class Contract(Combining, name="loop.contract"):
-    """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each
-
-    If acc spans dim, each of its points has a sum of its own: result[p] = acc[p] + lhs[p] * rhs[p].
-    """
+class MultiplyAdd(Combining):
+    """A sum of products along the block of dimension dim, ascending: one fused multiply-add each."""
 
     acc: Value
     lhs: Value
@@ -229,15 +226,8 @@ class Contract(Combining, name="loop.contract"):
     def used_dims(self) -> set[int]:
         return {self.dim}
 
-    @property
-    def in_lanes(self) -> bool:
-        """Whether the points of a block have sums of their own."""
-        return self.dim in self.acc.type.dims
-
     def interpret(self, frame: Frame) -> Any:
         acc, lhs, rhs = frame.all(self.operands)
-        if self.in_lanes:
-            return np.asarray(fma(*np.broadcast_arrays(lhs, rhs, acc)))
         for k in range(int(self.activation(frame).inside((self.dim,)).sum())):
             a, b = (np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim) for x in (lhs, rhs))
             if isinstance(self.acc.type.dtype, FloatType):
@@ -246,6 +236,31 @@ class Contract(Combining, name="loop.contract"):
             else:
                 acc = acc + a * b
         return acc
+
+
+class FoldFma(MultiplyAdd, name="loop.fold_fma"):
+    """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each
+
+    The factors are computed at each point, as the operand of a fold is; contract is for those that blocks share.
+    """
+
+
+class Contract(MultiplyAdd, name="loop.contract"):
+    """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each
+
+    If acc spans dim, each of its points has a sum of its own: result[p] = acc[p] + lhs[p] * rhs[p].
+    """
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether the points of a block have sums of their own."""
+        return self.dim in self.acc.type.dims
+
+    def interpret(self, frame: Frame) -> Any:
+        if not self.in_lanes:
+            return super().interpret(frame)
+        acc, lhs, rhs = frame.all(self.operands)
+        return np.asarray(fma(*np.broadcast_arrays(lhs, rhs, acc)))
 
 
 class Mma(Combining, name="loop.mma"):

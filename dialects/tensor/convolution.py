@@ -26,7 +26,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.composite import Composite, widened
 from mlc.dialects.tensor.contract import DotGeneral
-from mlc.dialects.tensor.reduce import ReduceSum
+from mlc.dialects.tensor.reduce import ReduceFma
 from mlc.dialects.tensor.shape import transpose
 from mlc.dialects.tensor.slicing import Reverse, Slice, pad
 from mlc.dialects.tensor.window import Windows, window_count
@@ -130,11 +130,11 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         return reshape(DotGeneral(kernel, windows, batch, contract).result, self.result.type.shape)
 
     def _of_channels(self, windows: Value, inside: list[int], kernel: Value) -> Value:
-        """Depthwise convolution: the elements of each window times those of w, added sequentially."""
+        """Depthwise convolution: the elements of each window times those of w, one after the other."""
         shape, (g, o, *_) = windows.type.shape, kernel.type.shape
         beside = (1, g, o, *(d if a in inside else 1 for a, d in enumerate(shape[3:], 3)))
-        products = widened(windows) * widened(reshape(kernel, beside))
-        total = ReduceSum(products, tuple(inside), "chain").result if inside else products
+        x, w = widened(windows), widened(reshape(kernel, beside))
+        total = ReduceFma(x, broadcast_to(w, x.type.shape), tuple(inside)).result if inside else x * w
         return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
 
     def _of_few_windows(self, windows: Value, inside: list[int]) -> Value:

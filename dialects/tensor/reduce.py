@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from mlc.dialects.tensor.orders import lanes, order_of, reduce_in_order
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
+from mlc.ir.exact import fma
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim, product
 from mlc.ir.types import ComplexType, FloatType, TensorType, f64, to_numpy
@@ -49,9 +51,6 @@ class Reduce(TensorOp):
     `order` is the order in which floats are combined (orders.py); fix_numerics sets it if it matters.
     """
 
-    x: Value
-    axes: tuple[int, ...]
-    order: str | None = None
     combines: ClassVar[str]                  # the name of the combining kind, for any element type
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
     vmap = along_axes
@@ -59,6 +58,21 @@ class Reduce(TensorOp):
     iteration = Iteration.REDUCE
     moves_elements = False
     checked_operand = None
+
+    @property
+    def x(self) -> Value:
+        """The operand, or the first of several of the same type."""
+        return self.operands[0]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that are reduced."""
+        return self.attrs["axes"]  # type: ignore[no-any-return]
+
+    @property
+    def order(self) -> str | None:
+        """The order of floats."""
+        return self.attrs["order"]  # type: ignore[no-any-return]
 
     def iteration_domain(self) -> IterationDomain:
         return IterationDomain(self.x.type.shape, self.axes)
@@ -71,7 +85,7 @@ class Reduce(TensorOp):
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """All points of the slice."""
-        return [domain.points if domain == self.iteration_domain() else None]
+        return [domain.points if domain == self.iteration_domain() else None] * len(self.operands)
 
     def default_order(self, across: bool = True) -> str:
         """`lanes<L>` if the last, contiguous axis is reduced, else `chain`; long float sums in runs.
@@ -93,15 +107,6 @@ class Reduce(TensorOp):
                 isinstance(length, int) and length <= lanes * RUN):
             return f"lanes<{lanes}, {RUN}>"
         return "chain" if lanes == 1 else f"lanes<{lanes}>"
-
-    def infer(self) -> TensorType:
-        source, = self.tensors()
-        if (found := kind(source.dtype)) not in self.accepts and found != "complex":
-            self.refuse(f"does not work on {source.dtype}, only on {' and '.join(self.accepts)} elements", "MLC0113")
-        self.check_axes(self.axes, source.rank)
-        if self.order is not None:
-            lanes(self.order)
-        return source.with_shape(d for i, d in enumerate(source.shape) if i not in self.axes)
 
     @property
     def combining(self) -> CombiningKind:
@@ -126,12 +131,29 @@ class Reduce(TensorOp):
         return None if arrays is None else np.asarray(self.ref(*arrays))
 
 
+class ReduceOne(Reduce):
+    """Reduction of one operand."""
+
+    x: Value
+    axes: tuple[int, ...]
+    order: str | None = None
+
+    def infer(self) -> TensorType:
+        source, = self.tensors()
+        if (found := kind(source.dtype)) not in self.accepts and found != "complex":
+            self.refuse(f"does not work on {source.dtype}, only on {' and '.join(self.accepts)} elements", "MLC0113")
+        self.check_axes(self.axes, source.rank)
+        if self.order is not None:
+            lanes(self.order)
+        return source.with_shape(d for i, d in enumerate(source.shape) if i not in self.axes)
+
+
 def reduction_orders(ops: Iterable[Op]) -> set[str]:
     """The orders of the order-dependent reductions among `ops`."""
     return {order_of(op) for op in ops if isinstance(op, Reduce) and not op.is_order_independent}
 
 
-class _ReduceArithmetic(Reduce):
+class _ReduceArithmetic(ReduceOne):
     """A sum or a product, which depends on the order."""
 
     def ref(self, x: Any) -> Array:
@@ -157,6 +179,54 @@ class ReduceSum(_ReduceArithmetic, name="tensor.reduce_sum"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [self.spread(ct)]
+
+
+class ReduceFma(Reduce, name="tensor.reduce_fma"):
+    """result[i] = the sum of x[i, j] * y[i, j] over j, the indices along axes, one fused multiply-add after the other
+
+    Floats are added in ascending order, each product without a rounding of its own; integers wrap modulo 2^width. It is
+    for sums of few products whose factors are computed where they are read, such as those of a window; dot_general has
+    the orders, the blocks and the packed operands of longer ones.
+
+        %r = tensor.reduce_fma %x, %y {axes = [1]} : (tensor<Bx3xf32>, tensor<Bx3xf32>) -> tensor<Bxf32>
+    """
+
+    x: Value
+    y: Value
+    axes: tuple[int, ...]
+    order: str = "chain"
+    combines = "add"
+
+    def default_order(self, across: bool = True) -> str:
+        return "chain"
+
+    def infer(self) -> TensorType:
+        x, y = self.tensors()
+        if x != y:
+            self.refuse(f"x is a {x}, y a {y}", "MLC0111")
+        if self.order != "chain":
+            self.refuse(f"order {self.order!r} is not chain, the only one of fused multiply-adds", "MLC0116")
+        if kind(x.dtype) not in self.accepts:
+            self.refuse(f"does not work on {x.dtype}, only on {' and '.join(self.accepts)} elements", "MLC0113")
+        self.check_axes(self.axes, x.rank)
+        return x.with_shape(d for i, d in enumerate(x.shape) if i not in self.axes)
+
+    def ref(self, x: Any, y: Any) -> Array:
+        dtype = self.x.type.dtype
+        if kind(dtype) != "float":
+            return np.asarray(np.add.reduce(np.asarray(x) * np.asarray(y), self.axes, dtype=to_numpy(dtype)))
+        wide = accumulator(dtype)
+        last = range(x.ndim - len(self.axes), x.ndim)
+        kept = [d for i, d in enumerate(x.shape) if i not in self.axes]
+        length = prod(x.shape[a] for a in self.axes)
+        factors = [np.moveaxis(rounded(v, wide), self.axes, [*last]).reshape([*kept, length]) for v in (x, y)]
+        total: Array = np.full(kept, self.identity(), to_numpy(wide))
+        for k in range(length):
+            total = fma(factors[0][..., k], factors[1][..., k], total)
+        return rounded(total, dtype)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [self.spread(ct) * self.y, self.spread(ct) * self.x]
 
 
 def need_static(op: TensorOp, axes: Iterable[int]) -> None:
@@ -199,7 +269,7 @@ class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
         return [self.spread(ct) * others]
 
 
-class _ReduceExtremum(Reduce):
+class _ReduceExtremum(ReduceOne):
     """Maximum or minimum, in any order. The cotangent is divided evenly among ties."""
 
     accepts = ("bool", "int", "float")
@@ -242,7 +312,7 @@ class ReduceMin(_ReduceExtremum, name="tensor.reduce_min"):
     wins = True
 
 
-class _ReduceBool(Reduce):
+class _ReduceBool(ReduceOne):
     accepts = ("bool",)
     def ref(self, x: Any) -> Array:
         return np.asarray(self.combining.ufunc.reduce(x, self.axes))
@@ -292,7 +362,7 @@ def sum_of_zeros(op: ReduceSum) -> Value | None:
 def reduce_twice(op: Reduce) -> Value | None:
     """max(max(x, a), b) == max(x, a and b), and so for min, any, all"""
     inner = op.x.op
-    if not isinstance(inner, Reduce) or type(inner) is not type(op) or len(op.x.uses) > 1:
+    if not isinstance(inner, ReduceOne) or type(inner) is not type(op) or len(op.x.uses) > 1:
         return None
     kept = [a for a in range(inner.x.type.rank) if a not in inner.axes]
     return type(op)(inner.x, tuple(sorted((*inner.axes, *(kept[a] for a in op.axes))))).result

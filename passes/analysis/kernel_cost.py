@@ -14,6 +14,7 @@ from mlc.dialects.loop import (
     Contract,
     ContractInterleaved,
     Fold,
+    FoldFma,
     For,
     InKernel,
     Kernel,
@@ -50,7 +51,7 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
     if isinstance(op, Map):
         each = sum(2 if isinstance(inner, math.Fma) else isinstance(inner, _ONE) for inner in op.body.block)
         return each * _points(kernel, op, _spans(*op.operands, *op.results)) if each else 0
-    if isinstance(op, Contract | Mma):
+    if isinstance(op, FoldFma | Contract | Mma):
         return 2 * _points(kernel, op, _spans(op.acc) | {op.dim}) if _is_float(op.acc) else 0
     if isinstance(op, ContractInterleaved):
         whole = op.dim not in dict(_steps(kernel, op))           # no loop over blocks of terms is around it

@@ -132,33 +132,38 @@ def _scan(low: Lowering, op: loop.Scan) -> None:
     low.define(op.result, step)
 
 
+def _multiply_add(low: Lowering, op: loop.FoldFma | loop.Contract, point: Point) -> Value:
+    """The sum of a point, with the products of the block one after the other."""
+    if op.dim == low.scope.vector:
+        op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain", code="MLC0171")
+    acc = low.part(op.acc, point)
+    for k in range(low.scope.block[op.dim]):
+        at = _moved(point, op.dim, k)
+        lhs, rhs = low.part(op.lhs, at), low.part(op.rhs, at)
+        if low.in_lanes(op.result.type.dims):
+            acc, lhs, rhs = low.spread(acc), low.spread(lhs), low.spread(rhs)
+        if isinstance(element(acc.type), FloatType):
+            acc = math.Fma(lhs, rhs, acc).result
+        else:
+            acc = arith.AddI(acc, arith.MulI(lhs, rhs).result).result
+    return acc
+
+
+@rule(loop.FoldFma)
+def _fold_fma(low: Lowering, op: loop.FoldFma) -> None:
+    low.define(op.result, lambda p: _multiply_add(low, op, p))
+
+
 @rule(loop.Contract)
 def _contract(low: Lowering, op: loop.Contract) -> None:
     if op.in_lanes:
         operands = (op.lhs, op.rhs, op.acc)
         low.define(op.result, lambda p: math.Fma(*[low.spread(low.part(v, p)) for v in operands]).result)
         return
-    if op.dim == low.scope.vector:
-        op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain",
-                code="MLC0171")
-
-    def chain(point: Point) -> Value:
-        acc = low.part(op.acc, point)
-        for k in range(low.scope.block[op.dim]):
-            at = _moved(point, op.dim, k)
-            lhs, rhs = low.part(op.lhs, at), low.part(op.rhs, at)
-            if low.in_lanes(op.result.type.dims):
-                acc, lhs, rhs = low.spread(acc), low.spread(lhs), low.spread(rhs)
-            if isinstance(element(acc.type), FloatType):
-                acc = math.Fma(lhs, rhs, acc).result
-            else:
-                acc = arith.AddI(acc, arith.MulI(lhs, rhs).result).result
-        return acc
-
     # an element that is broadcast meets all of its vectors before the next one takes its register
     vector = low.scope.vector
     points = sorted(low.points(op.result.type.dims), key=lambda p: (*p[:vector], *p[vector + 1:], p[vector]))
-    low.scope.tiles[op.result] = {p: chain(p) for p in points}
+    low.scope.tiles[op.result] = {p: _multiply_add(low, op, p) for p in points}
 
 
 @rule(loop.Mma)

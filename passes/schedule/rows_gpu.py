@@ -33,8 +33,8 @@ SHORT, RESIDENT = 8, 16
 """Elements of a thread to aim for, and CTAs of a multiprocessor without which rows stay apart."""
 MOST_GROUPS = 16
 """Most groups of threads of columns."""
-SIMPLE = (loop.Load, loop.Store, loop.Map, loop.Fold, loop.Index, loop.Full, loop.InBounds, loop.LoadScratch,
-          loop.StoreScratch)
+SIMPLE = (loop.Load, loop.Store, loop.Map, loop.Fold, loop.FoldFma, loop.Index, loop.Full, loop.InBounds,
+          loop.LoadScratch, loop.StoreScratch)
 """Operations of loops whose blocks are independent but for what they carry."""
 CTAS, PLENTY = 2, 48
 """Fewest CTAs of a multiprocessor to aim for, as one computes and stores while another one loads, and registers beside

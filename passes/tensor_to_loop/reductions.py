@@ -10,7 +10,7 @@ from mlc.dialects.loop import ScratchType, TileType
 from mlc.dialects.tensor.iteration import IndexingMap, delinear
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.orders import lanes, order_of, run_length
-from mlc.dialects.tensor.reduce import Reduce, reduction_orders
+from mlc.dialects.tensor.reduce import Reduce, ReduceFma, reduction_orders
 from mlc.ir import sizes
 from mlc.ir.core import Block, Region, Value, at_end, before, builder
 from mlc.ir.sizes import AffineDim, Dim, Leaf
@@ -103,7 +103,8 @@ class ReductionBuilder(KernelBuilder):
             materialized = self.stages.stored_for_later(self.stage)
             for v, map in (*self.stages.roots(self.stage), *((v, self.domain.points) for v in materialized)):
                 self.value(v, self.index_at(map), None)         # loads precede the stores that may overwrite them
-            steps = [self.step(op, acc, self.value(op.x, points, None)) for op, acc in zip(reduces, block.args)]
+            steps = [self.step(op, acc, [self.value(v, points, None) for v in op.operands])
+                     for op, acc in zip(reduces, block.args)]
             for v in materialized:
                 self.materialize(v, self.value(v, points, None))
             self.store_results(self.stage)
@@ -115,8 +116,11 @@ class ReductionBuilder(KernelBuilder):
             found = loop.Reduce(total, dim=self.last, kind=op.combining.value).result if self.lanes > 1 else total
             self.memo[op.result, self.index_at(op.home(self.domain)), None] = found
 
-    def step(self, op: Reduce, acc: Value, x: Value) -> Value:
+    def step(self, op: Reduce, acc: Value, operands: Sequence[Value]) -> Value:
         """Combine one more tile of points into the accumulator of a reduction."""
+        if isinstance(op, ReduceFma):
+            return loop.FoldFma(acc, operands[0], operands[1], dim=self.last).result
+        x, = operands
         if self.lanes == 1:
             return loop.Fold(acc, x, dim=self.last, kind=op.combining.value).result
         neutral = identity(op.combining, op.x.type.dtype)

@@ -62,3 +62,18 @@ func.func @f(%x: tensor<2x4xf32>, %y: tensor<4x3xf32>) -> tensor<2x3xf32> {
   %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]], order = "lanes<8>"} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32> // error: error[MLC0116]: tensor.dot_general: lanes<8> adds whole blocks of lanes: not 4 terms
   func.return %0 : tensor<2x3xf32>
 }
+// -----
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3xf32>) {
+  %0 = tensor.reduce_fma %x, %y {axes = [1]} : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32> // error: error[MLC0111]: tensor.reduce_fma: x is a tensor<2x3xf32>, y a tensor<3xf32>
+  func.return
+}
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  %0 = tensor.reduce_fma %x, %x {axes = [1], order = "lanes<4>"} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2xf32> // error: error[MLC0116]: tensor.reduce_fma: order 'lanes<4>' is not chain, the only one of fused multiply-adds
+  func.return
+}
+// -----
+func.func @f(%x: tensor<3xi1>) {
+  %0 = tensor.reduce_fma %x, %x {axes = [0]} : (tensor<3xi1>, tensor<3xi1>) -> tensor<i1> // error: error[MLC0113]: tensor.reduce_fma: does not work on i1, only on int and float elements
+  func.return
+}

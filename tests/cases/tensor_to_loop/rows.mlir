@@ -129,3 +129,15 @@ func.func @neighbours(%x: tensor<2xHxWxf32>) -> tensor<2xf32> {
 }
 // CHECK: [[R:%\w+]] = memref.cast
 // CHECK: loop.load [[R]] {map = affine_map<(d0, d1)[H, W] -> (H*W*d0 + d1)>
+// -----
+// each product is added by a fused multiply-add, point by point; factors are computed where they are read
+func.func @multiply_add(%x: tensor<7x70xf32>, %y: tensor<70xf32>) -> tensor<70xf32> {
+  %0 = tensor.exp %y : tensor<70xf32>
+  %1 = tensor.broadcast_to %0 : tensor<70xf32> to tensor<7x70xf32>
+  %2 = tensor.reduce_fma %x, %1 {axes = [0]} : (tensor<7x70xf32>, tensor<7x70xf32>) -> tensor<70xf32>
+  func.return %2 : tensor<70xf32>
+}
+// CHECK: loop.for
+// CHECK: [[X:%\w+]] = loop.load %x
+// CHECK: loop.fold_fma %{{\w+}}, [[X]], %{{\w+}} {dim = 1}
+// CHECK-NOT: arith.mulf
