@@ -7,6 +7,8 @@ recorded is a history by itself: `backward` becomes an operation that differenti
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -119,8 +121,12 @@ def depends_on_leaf(x: Tracer) -> bool:
 def dependences(results: Sequence[Tracer], inputs: Sequence[Value]) -> list[frozenset[int]]:
     """The inputs, by their numbers, that each result of the function that is recorded has a derivative by."""
     numbers = {value: i for i, value in enumerate(inputs)}
-    known = _Dependence(current().root, numbers)
-    return [frozenset(numbers[v] for v in known.of([x.value])) for x in results]
+    found = _Dependence(current().root, numbers).dependents([x.value for x in results])
+    out = [set[int]() for _ in results]
+    for value, which in found.items():
+        for result in which:
+            out[result].add(numbers[value])
+    return [*map(frozenset, out)]
 
 
 def depend_on_changed_leaf(results: Sequence[Tracer], inputs: Sequence[Value]) -> bool:
@@ -224,20 +230,52 @@ class _Dependence:
             if value in seen or not has_cotangent(value.type):
                 continue
             seen.add(value)
-            if value in self.severed:
-                raise refusal("a function that is called, such as the forward of a module, changes a tensor in place "
-                              "and then computes with it what is differentiated", code="MLC0756",
-                              loc=self.severed[value], hint="change it in the function that is compiled itself, or "
-                                                            "after it was used")
+            work += self.sources(value)
             if value in self.targets:
                 found[value] = None
-            elif isinstance(value, BlockArg):
-                around = value.block.parent_op             # a loop that is recorded
-                work += around.incoming(value) if isinstance(around, scf.For | scf.While) else []
-                work += [self.outside[value]] if value in self.outside else []
-            elif value.op is not None and not value.op.blocks_gradient:
-                work += self.read(value.op, value)
         return found
+
+    def dependents(self, values: Sequence[Value]) -> dict[Value, frozenset[int]]:
+        """The targets that the values depend on, each with the numbers of those that depend on it.
+
+        Values are visited from the last operation to the first, so that the numbers of all that read a value are known
+        when it is visited; only where a loop carries it back it is visited again.
+        """
+        block = current().root.block
+        order = {op: i for i, op in enumerate(op for first in block.ops for op in first.walk())}
+        numbers: dict[Value, int] = {}                     # as the bits of an integer
+        work: list[tuple[int, int, Value]] = []
+        pushed = itertools.count()
+
+        def visit(value: Value, bits: int) -> None:
+            before = numbers.get(value, 0)
+            if bits | before != before and has_cotangent(value.type):
+                numbers[value] = bits | before
+                op = value.block.parent_op if isinstance(value, BlockArg) else value.op
+                heapq.heappush(work, (1 if op is None else -order.get(op, -1), next(pushed), value))
+
+        for i, value in enumerate(values):
+            visit(value, 1 << i)
+        while work:
+            _, _, value = heapq.heappop(work)
+            for source in self.sources(value):
+                visit(source, numbers[value])
+        return {value: frozenset(i for i in range(len(values)) if bits >> i & 1)
+                for value, bits in numbers.items() if value in self.targets}
+
+    def sources(self, value: Value) -> Iterable[Value]:
+        """The values that one is computed from, as far as there are derivatives; none for a target."""
+        if value in self.severed:
+            raise refusal("a function that is called, such as the forward of a module, changes a tensor in place and "
+                          "then computes with it what is differentiated", code="MLC0756", loc=self.severed[value],
+                          hint="change it in the function that is compiled itself, or after it was used")
+        if value in self.targets:
+            return ()
+        if isinstance(value, BlockArg):
+            around = value.block.parent_op                 # a loop that is recorded
+            return (*(around.incoming(value) if isinstance(around, scf.For | scf.While) else ()),
+                    *([self.outside[value]] if value in self.outside else ()))
+        return () if value.op is None or value.op.blocks_gradient else self.read(value.op, value)
 
     def read(self, op: Op, value: Value) -> Iterable[Value]:
         """The values that a result of an operation is computed from."""

@@ -7,7 +7,8 @@ and host functions such as `scheduler.step` run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -107,6 +108,7 @@ class GradientState:
 
 
 _UNREAD = object()
+_FACTS = ("asks_autograd", "differentiates", "accumulates")
 
 
 class Captures:
@@ -187,6 +189,27 @@ class Captures:
                     self.leaves[tracer.value] = tensor
             self._tensors[id(tensor)] = tracer
         return tracer
+
+    def known(self, tensor: Tensor) -> Tracer | None:
+        """The tracer of a tensor; None if the function has not used it."""
+        return self._tensors.get(id(tensor))
+
+    def done(self) -> tuple[int, ...]:
+        """How often the recording has done what is no operation on tensors."""
+        others = sum(not isinstance(source, CapturedTensor) for source, _, _ in self.inputs)
+        return others, *map(len, (self.effects, self.hosts, self.read, self.made, self.hooks, self.retained,
+                                  self.requiring, self._gradients, self.severed, self.leaves_within))
+
+    @contextmanager
+    def noting(self, asked: list[str]) -> Iterator[None]:
+        """Context after which `asked` are the facts about derivatives that something within depends on or computes."""
+        before = {name: getattr(self, name) for name in _FACTS}
+        vars(self).update(dict.fromkeys(_FACTS, False))
+        try:
+            yield
+        finally:
+            asked += [name for name in _FACTS if getattr(self, name)]
+            vars(self).update({name: was or getattr(self, name) for name, was in before.items()})
 
     def number(self, mapping: MutableMapping[str, Any], key: str, index: int | None = None) -> Tracer:
         """The tracer of a number in a mapping, or in a sequence there, which may be another one in each call."""

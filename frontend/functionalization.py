@@ -68,14 +68,14 @@ def views(x: Any, out: Any, again: Callable[[Any], Any], name: str) -> Any:
         return lambda y: tree.leaves(again(y))[number]
 
     def result(leaf: Tracer, number: int) -> Tracer:
-        if not isinstance(x, Tracer) or (name in MAY_COPY and _is_rearranged(x)):
+        if not isinstance(x, Tracer) or (name in MAY_COPY and is_rearranged(x)):
             return uncertain(leaf, x)
         return linked(x, leaf, numbered(number), name == "detach")
 
     return structure.unflatten([result(leaf, i) if isinstance(leaf, Tracer) else leaf for i, leaf in enumerate(leaves)])
 
 
-def _is_rearranged(x: Tracer) -> bool:
+def is_rearranged(x: Tracer) -> bool:
     """Whether x is a view whose elements may lie in memory in another order than in the view."""
     value, base = x.value, base_of(x)
     while value is not base.value:
@@ -87,7 +87,7 @@ def _is_rearranged(x: Tracer) -> bool:
 
 def contiguous(x: Tracer) -> Tracer:
     """x, or a copy of it where its elements do not lie in memory in order."""
-    return uncertain(x, x) if _is_rearranged(x) else x
+    return uncertain(x, x) if is_rearranged(x) else x
 
 
 def uncertain(out: Tracer, *origins: Any) -> Tracer:

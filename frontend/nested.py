@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.dialects import func
-from mlc.frontend import functionalization, tree
+from mlc.frontend import functionalization, known_calls, tree
 from mlc.frontend.arguments import check_call
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.data_dependent import unpadded
@@ -68,6 +68,10 @@ def kept(inner: Trace, results: Any) -> list[Tracer]:
 def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Record f(*args, **keywords) as a call of a function."""
     check_call(f, name, args, keywords)
+    seen = known_calls.seen(f, args, keywords)
+    if seen is not None and (known := known_calls.find(seen)) is not None:
+        with located(user_loc()):
+            return known.again(current(), seen.leaves)
     buffers = Buffers(getattr(f, "__self__", None), args, keywords)
 
     def body() -> Any:
@@ -75,7 +79,13 @@ def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         adopted = [x for x, _, _ in current().adopted]
         return *out, kept(current(), (out, adopted)), adopted
 
-    inner, function, traced, structure, others = record(name, body, None, True, True)
+    with known_calls.watching(seen):
+        inner, function, traced, structure, others = record(name, body, None, True, True)
+    if seen is not None:
+        pending = iter(traced)
+        out, *more = structure.unflatten([x if x is not None else next(pending) for x in others])
+        if not any(more):
+            known_calls.learn(seen, inner, function, out)
     with located(user_loc()):
         results = results_of(inner, traced, func.call(function, inner.arguments()))
         changed = results[len(results) - len(inner.adopted):]

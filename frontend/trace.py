@@ -142,6 +142,7 @@ class Trace:
         self.leaving: list[str] = []
         self.emitted = 0                                   # of the outermost: number of operations recorded
         self.left = math.inf                               # of the outermost: number of operations still allowed
+        self.known_calls: dict[Any, list[Any]] = {}        # of the outermost: of modules, by what each can see
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
         """Append an argument to the function."""
@@ -230,6 +231,26 @@ class Trace:
         if outer not in self.captured:
             self.captured[outer] = self.block.add_arg(outer.type, outer.name)
         return self.captured[outer]
+
+    def seen_as(self, value: Value, owner: Trace) -> Value | None:
+        """The value in this function of one of an enclosing trace, or of this one; None if it has not been used."""
+        if owner is self or self.parent is None:
+            return value if owner is self else None
+        outer = self.parent.seen_as(value, owner)
+        return None if outer is None else self.captured.get(outer)
+
+    def value_of(self, x: Tensor) -> Value | None:
+        """The value in this function of a tensor; None if the function has not used it."""
+        captures = self.root.captures
+        known = x if isinstance(x, Tracer) else None if captures is None else captures.known(x)
+        return None if known is None else self.seen_as(known.value, known.owner)
+
+    def count(self, operations: int) -> None:
+        """Of the outermost: count operations that are recorded, and raise TooMany if they are more than allowed."""
+        self.left -= operations
+        self.emitted += operations
+        if self.left < 0:
+            raise TooMany("too many operations are recorded", code="MLC0621", loc=user_loc())
 
     def check_sizes(self, what: str, shape: Iterable[Any]) -> None:
         """Raise UserError if a data-dependent size is bound in a loop or branch that has been left."""
@@ -400,10 +421,7 @@ def as_tracer(x: Any) -> Tracer:
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:
     """Record the operation `cls` on tracers (a tuple for a variadic operand); returns its result, or a tuple."""
     trace = current()
-    trace.root.left -= 1
-    trace.root.emitted += 1
-    if trace.root.left < 0:
-        raise TooMany("too many operations are recorded", code="MLC0621", loc=user_loc())
+    trace.root.count(1)
 
     def unwrap(x: Any) -> Any:
         if isinstance(x, Tracer):

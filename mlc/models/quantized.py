@@ -8,6 +8,7 @@ from contextvars import ContextVar
 
 from mlc import nn
 from mlc.dialects.tensor.encodings import ENCODINGS
+from mlc.frontend import known_calls
 from mlc.frontend.functions.quantized import dequantize_blocks, quantized_linear
 from mlc.frontend.tensor import Tensor
 
@@ -52,6 +53,7 @@ class QuantizedTensor(nn.Module):
 
 
 _integers: ContextVar[bool] = ContextVar("integer_products", default=False)
+known_calls.SETTINGS.append(_integers.get)
 
 
 @contextmanager

@@ -1,0 +1,253 @@
+"""Calls of modules that have been recorded before: a network of equal layers is recorded a layer at a time, once.
+
+A call of a module is recorded as a function, whose arguments are the tensors that it uses. Another call would be
+recorded as the same function if all that `forward` can see is the same: the module with its settings and those of the
+modules in it, the other arguments, the types of all tensors and which of them are one tensor, and the settings of the
+thread. Then the function is called anew, with the tensors of that call. This is known of modules of this package alone,
+since the code of a program may read what it likes; and only of calls that do nothing besides: they draw no random
+numbers, change nothing in place, assign no buffers, run no hooks and keep no tensors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlc.dialects import func
+from mlc.frontend import tree
+from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.captures import CapturedTensor
+from mlc.frontend.dtypes import DType
+from mlc.frontend.functionalization import is_rearranged
+from mlc.frontend.global_hooks import OF_ALL
+from mlc.frontend.location import is_ours
+from mlc.frontend.symint import SymInt
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import Trace, as_tracer, current, state
+from mlc.frontend.tracer import Tracer
+from mlc.ir.core import Value
+from mlc.ir.sizes import Size
+
+SETTINGS: list[Callable[[], Hashable]] = [
+    lambda: state.autocast,
+    lambda: (mode.enabled, mode.inherited, mode.forward),
+]
+"""Functions of what recordings of this package's modules depend on besides: each says the setting of this thread."""
+
+_ATOMS = frozenset({bool, int, float, complex, str, bytes, type(None), Size, SymInt, DType, range, slice})
+_CONTAINERS = frozenset({list, tuple, dict, type(None)})
+
+
+@dataclasses.dataclass(slots=True)
+class Seen:
+    """The part of a program that a call of a module can see.
+
+    key      all of it but which tensors they are; equal for calls that are recorded as equal functions
+    leaves   the leaves of the module and its arguments
+    done     what the recording had done before the call
+    emitted  number of operations before it
+    asked    facts about derivatives that the recording depends on
+    """
+
+    key: Hashable
+    leaves: list[Any]
+    done: tuple[int, ...]
+    emitted: int
+    asked: list[str] = dataclasses.field(default_factory=list)
+
+
+def find(seen: Seen) -> KnownCall | None:
+    """A call that has been recorded and saw the same."""
+    trace = current()
+    return next((known for known in trace.root.known_calls.get(seen.key, ()) if known.fits(trace)), None)
+
+
+@contextmanager
+def watching(seen: Seen | None) -> Iterator[None]:
+    """Context in which a call is recorded."""
+    if seen is None:
+        yield
+        return
+    captures = current().root.captures
+    assert captures is not None
+    with captures.noting(seen.asked):
+        yield
+
+
+def learn(seen: Seen, inner: Trace, function: func.Func, result: Any) -> None:
+    """Note a call that has been recorded as a function and gives a result, if another such call may call it."""
+    parent = inner.parent
+    assert parent is not None
+    captures = parent.root.captures
+    assert captures is not None
+    if seen.asked or _done(parent.root) != seen.done or inner.leaving or inner.data_dependent.bindings:
+        return
+    leaves, structure = tree.flatten(result)
+    numbers = {value: i for i, x in reversed([*enumerate(seen.leaves)]) if isinstance(x, Tensor)
+               and (value := parent.value_of(x)) is not None}
+    inputs = [numbers.get(value, value) for value in inner.captured]
+    others = {parent.seen_as(value, parent.root) for source, _, value in captures.inputs
+              if not isinstance(source, CapturedTensor)}
+    if others.intersection(x for x in inputs if isinstance(x, Value)):
+        return
+    results: list[bool] = []
+    out = list[tuple[str, Any]]()
+    known: dict[int, tuple[str, Any]] = {}
+    for x in leaves:
+        if not isinstance(x, Tracer):
+            if isinstance(x, Tensor) or not _is_plain(x):
+                return
+            out.append(("value", x))
+        elif x.owner is inner:
+            if not _is_own(x, inner):
+                return
+            out.append(known.setdefault(id(x), ("result", len(results))))
+            results.append(x.weak)
+        else:
+            number = next((i for i, y in enumerate(seen.leaves) if y is x), None)
+            if number is None:
+                return
+            out.append(("leaf", number))
+            results.append(x.weak)
+    parent.root.known_calls.setdefault(seen.key, []).append(
+        KnownCall(parent, function, inputs, results, out, structure, parent.root.emitted - seen.emitted))
+
+
+def _is_own(x: Tracer, inner: Trace) -> bool:
+    """Whether a tensor that a function has made shares no memory with one from outside of it."""
+    shared = (*x.maybe, *([] if x._view is None else [x._view.base]))
+    return x.changed is None and all(isinstance(y, Tracer) and y.owner is inner for y in shared)
+
+
+class KnownCall(NamedTuple):
+    """A call that has been recorded.
+
+    parent    the function that it is called in
+    function  what was recorded
+    inputs    per argument of the function: the number of the leaf that it is, or a value of the parent
+    results   per result of the function: whether it is weakly typed
+    leaves    per leaf of the result: ("result", the number of that of the function), ("leaf", the number of that of the
+              call), or ("value", itself)
+    structure of the result
+    emitted   number of operations
+    """
+
+    parent: Trace
+    function: func.Func
+    inputs: list[int | Value]
+    results: list[bool]
+    leaves: list[tuple[str, Any]]
+    structure: tree.TreeDef
+    emitted: int
+
+    def fits(self, trace: Trace) -> bool:
+        """Whether the values that it uses besides the tensors of the call are those of a trace, and in reach there."""
+        values = [x for x in self.inputs if isinstance(x, Value)]
+        around = (trace.block, *trace.regions)
+        return not values or (trace is self.parent and all(
+            (v.op.parent if v.op is not None else v.owner) in around for v in values))
+
+    def again(self, trace: Trace, leaves: Sequence[Any]) -> Any:
+        """The result of another such call, recorded as a call of the function."""
+        operands = [x if isinstance(x, Value) else trace.local(as_tracer(leaves[x])) for x in self.inputs]
+        trace.root.count(self.emitted)
+        results = [Tracer(v, trace, weak) for v, weak in zip(func.call(self.function, operands), self.results)]
+        of_kind = {"result": results, "leaf": leaves}
+        return self.structure.unflatten([x if kind == "value" else of_kind[kind][x] for kind, x in self.leaves])
+
+
+def seen(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Seen | None:
+    """All that a call of f can see; None if it is no module of this package, or may see more."""
+    module, trace = getattr(f, "__self__", None), state.trace
+    if not isinstance(module, tree.AttributeTree) or trace is None or trace.root.captures is None or trace.root.named:
+        return None
+    leaves, structure = tree.flatten((module, args, keywords))
+    if any(OF_ALL.values()) or not _is_ours(structure):
+        return None
+    given = {id(x) for x in trace.root.captures.given}
+    first: dict[int, int] = {}
+    known = []
+    for i, x in enumerate(leaves):
+        what = _leaf(x, trace, given)
+        if what is None:
+            return None
+        known.append((what, first.setdefault(_identity(x, trace), i) if isinstance(x, Tensor) else i))
+    key = f.__func__, structure, tuple(known), tuple([setting() for setting in SETTINGS])  # type: ignore[attr-defined]
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return Seen(key, leaves, _done(trace.root), trace.root.emitted)
+
+
+def _identity(x: Tensor, trace: Trace) -> int:
+    """Equal for tensors that one argument of a recorded function stands for."""
+    value = trace.value_of(x)
+    return id(value if value is not None else x.value if isinstance(x, Tracer) else x)
+
+
+def _leaf(x: Any, trace: Trace, given: set[int]) -> Hashable | None:
+    """The part of a leaf that is to be the same; None if it may not occur."""
+    if isinstance(x, Tracer):
+        captures = trace.root.captures
+        assert captures is not None
+        return None if x.changed is not None else (
+            "tracer", x.type, x.weak, x._view is None, is_rearranged(x), not x.maybe, captures.is_leaf(x))
+    if isinstance(x, Tensor):
+        meta = x._autograd
+        if id(x) in given or x._view is not None or (meta is not None and (
+                meta.node is not None or meta.hooks or meta.after)):
+            return None
+        array = x.backing_array
+        return "tensor", type(x), type(array), tuple(array.shape), array.dtype, x.requires_grad
+    return ("value", tree.frozen_leaf(x)) if _is_plain(x) else None
+
+
+def _is_ours(structure: tree.TreeDef) -> bool:
+    """Whether containers are modules and dataclasses of this package, with settings that are known, or plain ones."""
+    for token in structure:
+        if token is tree.LEAF:
+            continue
+        kind, _, more = token
+        if kind in _CONTAINERS or kind is tree.Again:
+            continue
+        if not is_ours(kind.__module__) or issubclass(kind, tree.Leaf):
+            return False
+        if issubclass(kind, tree.AttributeTree):
+            forward = getattr(kind, "forward", None)       # which a program may have replaced
+            if forward is not None and not is_ours(forward.__module__):
+                return False
+            if not all(_is_plain(x.value if isinstance(x, tree.Static) else x) for _, x in more[1]):
+                return False
+    return True
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether a setting is a number, a text, a function or class of this package, or a container of such."""
+    kind = type(x)
+    if kind in _ATOMS or isinstance(x, np.generic):
+        return True
+    if kind in (tuple, list, frozenset, set):
+        return all(map(_is_plain, x))
+    if kind is dict:
+        return all(_is_plain(k) and _is_plain(v) for k, v in x.items())
+    if kind in (FunctionType, BuiltinFunctionType, type):
+        named = getattr(sys.modules.get(x.__module__ or ""), x.__name__, None) is x
+        return is_ours(x.__module__ or "") and (named or getattr(x, "__closure__", None) is None)
+    if kind is MethodType:
+        return False
+    return is_ours(kind.__module__) and dataclasses.is_dataclass(x) and all(
+        _is_plain(getattr(x, field.name)) for field in dataclasses.fields(x))
+
+
+def _done(root: Trace) -> tuple[int, ...]:
+    """The number of times that a recording has done something beside operations: it tells whether a call did."""
+    captures = root.captures
+    assert captures is not None
+    return (*captures.done(), len(root.made), len(root.spoiled))

@@ -1,0 +1,158 @@
+"""Calls of layers that are recorded once and called again (frontend/known_calls.py)."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.frontend import known_calls, nested
+
+X = mlc.tensor(np.random.default_rng(0).standard_normal((4, 8), np.float32))
+IMAGE = mlc.tensor(np.random.default_rng(1).standard_normal((2, 4, 6, 6), np.float32))
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that are recorded from here on."""
+    names: list[str] = []
+    original = nested.record
+
+    def record(name: str, *args: Any, **keywords: Any) -> Any:
+        names.append(name)
+        return original(name, *args, **keywords)
+
+    monkeypatch.setattr(nested, "record", record)
+    return names
+
+
+def equal_blocks() -> nn.Sequential:
+    return nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU()) for _ in range(5)))
+
+
+def tied() -> nn.Module:
+    first, second, third = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+    second.weight = first.weight
+    third.bias = second.bias
+    return nn.Sequential(first, second, third)
+
+
+def training() -> nn.Module:
+    return nn.Sequential(*(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
+                           for _ in range(3)))
+
+
+def partly_frozen() -> nn.Module:
+    net = equal_blocks()
+    for p in net[2].parameters():
+        p.requires_grad_(False)
+    return net
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], Any]] = {
+    "equal blocks": (equal_blocks, X),
+    "tied weights": (tied, X),
+    "batch norm in training": (training, IMAGE),
+    "dropout": (lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 8)), X),
+    "encoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 3), X[None]),
+    "partly frozen": (partly_frozen, X),
+    "views": (lambda: nn.Sequential(nn.Flatten(), nn.Unflatten(1, (2, 72)), nn.Flatten(), nn.Linear(144, 3)), IMAGE),
+}
+
+
+def step(net: nn.Module) -> Callable[[Any], Any]:
+    def one(x: Any) -> Any:
+        loss = (net(x) ** 2).mean()
+        loss.backward()
+        return loss
+
+    return one
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_is_recorded_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, x = NETWORKS[name]
+
+    def runs() -> list[Any]:
+        mlc.manual_seed(0)
+        net = make()
+        losses = [mlc.compile(step(net))(x).numpy() for _ in range(2)]
+        return [*losses, *(g.numpy() for p in net.parameters() if (g := p.grad) is not None),
+                *(b.numpy() for b in net.buffers())]
+
+    found = runs()
+    monkeypatch.setattr(known_calls, "find", lambda seen: None)
+    for a, b in zip(found, runs(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_equal_layers_are_recorded_once(recorded: list[str]) -> None:
+    net = equal_blocks().eval()
+    mlc.compile(lambda x: net(x))(X)
+    assert sorted(recorded) == ["GELU", "LayerNorm", "Linear", "Sequential", "Sequential"]
+
+
+def test_two_tensors_are_not_one(recorded: list[str]) -> None:
+    layer, y = nn.Bilinear(8, 8, 3), X * 2
+    f = mlc.compile(lambda x, y: (layer(x, x), layer(x, y), layer(y, x)))
+    for found, wanted in zip(f(X, y), (layer(X, X), layer(X, y), layer(y, X)), strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5)
+    assert recorded == ["Bilinear", "Bilinear"]
+
+
+def test_modes_are_seen(recorded: list[str]) -> None:
+    layer = nn.Linear(8, 8)
+
+    def f(x: Any) -> Any:
+        with mlc.no_grad():
+            first = layer(x)
+        with mlc.autocast("cpu"):
+            return first, layer(x), layer(x)
+
+    first, second, _ = mlc.compile(f)(X)
+    assert (first.dtype, second.dtype, len(recorded)) == (mlc.float32, mlc.bfloat16, 2)
+    assert not first.requires_grad and second.requires_grad
+
+
+class Scaled(nn.Module):
+    """A layer of a program, which reads a variable that recordings do not know of."""
+
+    factor = 1.0
+
+    def forward(self, x: Any) -> Any:
+        return x * Scaled.factor
+
+
+def test_layers_of_programs_run_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = Scaled()
+
+    def f(x: Any) -> Any:
+        first = layer(x)
+        monkeypatch.setattr(Scaled, "factor", 2.0)
+        try:
+            return first, nn.Sequential(layer)(x), layer(x)
+        finally:
+            monkeypatch.undo()
+
+    found = [y.numpy() for y in mlc.compile(f)(X)]
+    np.testing.assert_array_equal(found[1], 2 * found[0])
+    np.testing.assert_array_equal(found[2], 2 * found[0])
+
+
+def test_a_replaced_forward_and_hooks_run_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, seen = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)), []
+    net[1].register_forward_hook(lambda module, args, out: out + 1)
+    outer = nn.Sequential(net)
+
+    def forward(self: Any, x: Any) -> Any:
+        seen.append(self)
+        return x @ self.weight.T
+
+    monkeypatch.setattr(nn.Linear, "forward", forward)
+    found = mlc.compile(lambda x: outer(x), fallback=True)(X)
+    wanted = X @ net[0].weight.T @ net[1].weight.T + 1
+    np.testing.assert_allclose(found.numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+    assert len(seen) >= 2
