@@ -231,7 +231,7 @@ def columns_in_panels(op: tensor.DotGeneral) -> int | None:
     """The dimension of a product whose columns a factor has in panels."""
     before = len(op.batch)
     for side, v in enumerate(op.operands):
-        if (panels := panels_of(v)) is not None:
+        if (panels := panels_of(v, widened=True)) is not None:
             axis = panels.axis + v.type.rank - panels.result.type.rank
             if axis in op.free(side):
                 return before + op.free(side).index(axis)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
-from mlc.ir.machine import CPU, GPU, Machine, Model
+from mlc.ir.machine import CPU, GPU, Cpu, Machine, Model
 from mlc.ir.passes import Instruments, Pass, Pipeline, Step, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
 from mlc.passes import fix_numerics
@@ -171,7 +171,8 @@ def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str,
         changed = {"products": products, "lanes": machine.order == "cpu"}
         return tuple((name, value) for name, value in changed.items() if value != transform.defaults[name])
     if transform.name == "hoist_constants":                # on GPUs, products read their factors through shared memory
-        return (("panels", True),) if machine.order == "cpu" else ()
+        cpu = machine.of(Cpu) if machine.order == "cpu" else None
+        return () if cpu is None else (("panels", True), *([("pairs", True)] if cpu.bf16_dot else []))
     default = transform.defaults.get("machine")
     restricted = machine.of(type(default)) if isinstance(default, Machine) else None
     return () if restricted == default else (("machine", restricted),)

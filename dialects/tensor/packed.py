@@ -12,6 +12,7 @@ import numpy as np
 
 from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, less, with_batch_axis
+from mlc.dialects.tensor.compare import Cast
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import BroadcastTo
 from mlc.dialects.tensor.sharding_rule import Label, ShardingRule, labelled
@@ -149,9 +150,12 @@ class Unpack(_Panels, name="tensor.unpack"):
         return [(*others[: self.outer], panel, *others[self.outer:], j)]
 
 
-def panels_of(factor: Value) -> Unpack | None:
-    """The operation by which a factor of a product, broadcast or not, is read from panels; None if it is not."""
+def panels_of(factor: Value, widened: bool = False) -> Unpack | None:
+    """The operation by which a factor of a product, broadcast or not, is read from panels; None if it is not. With
+    `widened`, its elements may be of a narrower type there."""
     source = factor.op.x.op if isinstance(factor.op, BroadcastTo) else factor.op
+    if widened and isinstance(source, Cast):
+        source = source.x.op
     return source if isinstance(source, Unpack) else None
 
 

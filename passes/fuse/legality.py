@@ -254,4 +254,4 @@ def adds_in_lanes(op: Op) -> bool:
 
 def has_columns(op: Op) -> bool:
     """Whether an operation is a contraction whose vectors are of columns in panels, and not of its result's rows."""
-    return isinstance(op, tn.DotGeneral) and any(map(panels_of, op.operands))
+    return isinstance(op, tn.DotGeneral) and any(panels_of(v, widened=True) for v in op.operands)

@@ -9,7 +9,8 @@ its results calls @f_with_constants alone; the attribute `sources` of both says 
 private functions compute of constants is outlined into functions of its own, which are called where they are.
 
 With `panels`, a constant factor of a matrix product is packed into panels (panels.py). It is then read in order, by
-aligned vectors, and packed once and not in each call.
+aligned vectors, and packed once and not in each call. With `pairs`, so is one of bf16 that is widened where it is read,
+for processors whose instructions multiply pairs of such numbers.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from mlc.passes.hoist_constants.outlining import outline
 from mlc.passes.hoist_constants.panels import pack_factors
 
 
-def run(module: Op, panels: bool = False) -> None:
-    """Outline the constants of all functions that are called with any; `panels` as above."""
+def run(module: Op, panels: bool = False, pairs: bool = False) -> None:
+    """Outline the constants of all functions that are called with any; `panels` and `pairs` as above."""
     if not any(CONSTANTS in function.attrs for function in func.functions(module)):
         return
     values = ConstantValues(module)
@@ -33,7 +34,7 @@ def run(module: Op, panels: bool = False) -> None:
         if values.arguments[function]:
             lift(function, values)
             if panels:
-                pack_factors(function, values.of(function))
+                pack_factors(function, values.of(function), pairs)
     for function in func.callees_first(module):
         if values.arguments.get(function):
             outline(function, values)

@@ -12,11 +12,12 @@ from math import prod
 
 from mlc.dialects import tensor
 from mlc.dialects.func import Func
-from mlc.dialects.tensor.base import broadcast_to, reshape
+from mlc.dialects.tensor.base import broadcast_to, cast, reshape
 from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
 from mlc.ir.core import Value, before
+from mlc.ir.types import bf16
 from mlc.passes.analysis.accesses import RUN
 from mlc.passes.analysis.constant_values import ROOM
 
@@ -29,7 +30,8 @@ MANY, FEW = 32, 4
 
 @dataclass(frozen=True)
 class Columns:
-    """A factor that is packed: the operand of the product, the tensor that it broadcasts, and the axis of columns."""
+    """A factor that is packed: the operand of the product, the tensor that it broadcasts and widens, and the axis of
+    columns."""
 
     side: int
     x: Value
@@ -37,13 +39,13 @@ class Columns:
     width: int
 
 
-def pack_factors(function: Func, known: set[Value]) -> None:
+def pack_factors(function: Func, known: set[Value], pairs: bool = False) -> None:
     """Pack the factors in `known` of the products in a function, each once for all products of the same width."""
     made: dict[tuple[Value, int, int], Value] = {}
     for op in list(function.inside(tensor.DotGeneral)):
-        if (of_columns := without_columns(op, known)) is not None:
+        if (of_columns := without_columns(op, known, pairs)) is not None:
             op = of_columns
-        columns = columns_of(op, known)
+        columns = columns_of(op, known, pairs)
         if columns is None or not allowed("panels", op):
             continue
         key = columns.x, columns.axis, columns.width
@@ -52,33 +54,35 @@ def pack_factors(function: Func, known: set[Value]) -> None:
                 made[key] = packed(*key)
         with before(op, op.loc.through("hoist_constants")):
             x = tensor.Unpack(made[key], columns.axis, columns.x.type.shape[columns.axis]).result
-            op.set_operand(columns.side, broadcast_to(x, op.operands[columns.side].type.shape))
-    for product in list(function.inside(tensor.Mul)):
-        _pack_window(product, known, made)
+            wide = op.operands[columns.side].type
+            op.set_operand(columns.side, broadcast_to(cast(x, wide.dtype), wide.shape))
+    for sum in list(function.inside(tensor.ReduceFma)):
+        _pack_window(sum, known, made)
 
 
-def _pack_window(op: tensor.Mul, known: set[Value], made: dict[tuple[Value, int, int], Value]) -> None:
+def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[tuple[Value, int, int], Value]) -> None:
     """Pack the weights of each channel that windows of an image are multiplied with into one panel of all channels, so
     that vectors of channels read them in order."""
-    for i, v in enumerate(op.operands):
-        view = v.op
-        if not isinstance(op.operands[1 - i].op, tensor.Windows) or not isinstance(view, tensor.Reshape) or (
-                not view.moves_elements or view.x not in known or view.x.type.rank < 3):
-            continue
-        channels = view.x.type.shape[0]
-        key = view.x, 0, -(-channels // NARROW) * NARROW
-        if key[2] <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
-            if key not in made:
-                with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
-                    made[key] = packed(*key)
-            with before(op, op.loc.through("hoist_constants")):
-                op.set_operand(i, reshape(tensor.Unpack(made[key], 0, channels).result, v.type.shape))
+    spread = op.y.op
+    view = spread.x.op if isinstance(spread, tensor.BroadcastTo) else spread
+    if not isinstance(op.x.op, tensor.Windows) or not isinstance(view, tensor.Reshape) or (
+            not view.moves_elements or view.x not in known or view.x.type.rank < 3):
+        return
+    channels = view.x.type.shape[0]
+    key = view.x, 0, -(-channels // NARROW) * NARROW
+    if key[2] <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
+        if key not in made:
+            with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
+                made[key] = packed(*key)
+        with before(op, op.loc.through("hoist_constants")):
+            weights = reshape(tensor.Unpack(made[key], 0, channels).result, view.result.type.shape)
+            op.set_operand(1, broadcast_to(weights, op.y.type.shape))
 
 
-def columns_of(op: tensor.DotGeneral, known: set[Value]) -> Columns | None:
+def columns_of(op: tensor.DotGeneral, known: set[Value], pairs: bool) -> Columns | None:
     """The constant factor of a product that is packed, if there is one: many rows of the other one use its columns."""
     for side in (1, 0):
-        x = op.operands[side]
+        x = _narrow(op.operands[side], pairs)
         spread = x.op if isinstance(x.op, tensor.BroadcastTo) else None
         lead = x.type.rank - spread.x.type.rank if spread is not None else 0
         if spread is not None and spread.x.type.shape == x.type.shape[lead:]:
@@ -114,13 +118,21 @@ def width_that_fits(columns: int, widths: Sequence[int]) -> int:
     return next((w for w in widths if w <= columns and -(-columns // w) * w <= ROOM * columns), 0)
 
 
-def without_columns(op: tensor.DotGeneral, known: set[Value]) -> tensor.DotGeneral | None:
+def _narrow(factor: Value, pairs: bool) -> Value:
+    """A factor, or with `pairs` the bf16 numbers that it is, extended to f32."""
+    op = factor.op
+    return op.x if pairs and isinstance(op, tensor.Cast) and op.x.type.dtype == bf16 else factor
+
+
+def without_columns(op: tensor.DotGeneral, known: set[Value], pairs: bool) -> tensor.DotGeneral | None:
     """The same product of constant weights and an image, if `op` is one with the image as a matrix of columns.
 
     An image of few points is such a matrix, whose long rows fill vectors; vectors of channels need no copy of it.
     """
-    view = op.rhs.op
-    if op.lhs not in known or not isinstance(view, tensor.Reshape) or view.moves_elements or op.batch or (
+    view, constant = op.rhs.op, _narrow(op.lhs, pairs)
+    if isinstance(view, tensor.Cast) and constant is not op.lhs:
+        view = view.x.op
+    if constant not in known or not isinstance(view, tensor.Reshape) or view.moves_elements or op.batch or (
             op.contract != ((1, 0),) or op.lhs.type.rank != 2 or op.rhs.type.rank != 2 or not view.x.type.is_static):
         return None
     image = tuple(n for n in view.x.type.shape if n != 1)
@@ -130,11 +142,13 @@ def without_columns(op: tensor.DotGeneral, known: set[Value]) -> tensor.DotGener
         return None
     function = op.enclosing(Func)
     with before(function.block.ancestor_of(op), op.loc.through("hoist_constants")):
-        weights = reshape(op.lhs.op.x if isinstance(op.lhs.op, tensor.Reshape) else op.lhs,
+        weights = reshape(constant.op.x if isinstance(constant.op, tensor.Reshape) else constant,
                           (op.lhs.type.shape[0], *image[:terms]))
     known.add(weights)
+    dtype = op.lhs.type.dtype
     with before(op, op.loc.through("hoist_constants")):
-        made = tensor.DotGeneral(weights, reshape(view.x, image), (), tuple((i + 1, i) for i in range(terms)), op.order)
+        made = tensor.DotGeneral(cast(weights, dtype), cast(reshape(view.x, image), dtype), (),
+                                 tuple((i + 1, i) for i in range(terms)), op.order)
     for user in list(op.result.users):
         if isinstance(user, tensor.Reshape):
             with before(user, user.loc):

@@ -22,12 +22,11 @@ from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value
 from mlc.ir.machine import LINE, Cpu
 from mlc.ir.sizes import Dim, quotients
-from mlc.passes.analysis.accesses import best_dimension, element_width, position
+from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width, position
 from mlc.passes.schedule.extents import ceil, even, guess, lanes_for
-from mlc.passes.schedule.factors import Factor, factor, is_contiguous
+from mlc.passes.schedule.factors import Factor, extended, factor, is_contiguous, loads_of
 from mlc.passes.schedule.transforms import (
     contraction,
-    extended,
     interleave,
     pack,
     pack_blocks,
@@ -153,7 +152,8 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     rows = [d for d in free if d in left.type.dims and d not in right.type.dims]
     lines = [d for d in free if d in right.type.dims and d not in left.type.dims]
     m, line = rows[-1] if rows else None, lines[-1] if lines else None
-    in_panels = factor(right).panels == n
+    narrow = machine.bf16_dot and extended(left) is not None and extended(right) is not None
+    in_panels = factor(right).panels == n and not narrow
     lanes = lanes_for(kernel.domain[n], max(1, machine.vector_bits // element_width(kernel)))
     registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
@@ -176,14 +176,14 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
         right = getattr(contraction(kernel)[1], sides[1])
     if m is not None and in_panels and prod(guess(kernel.domain[d]) for d in rows) >= 2 * shape.rows:
         schedule_elements(kernel, shape, window, rows, k, machine)
-    elif m is None or guess(kernel.domain[m]) < 2 * shape.rows:
+    elif m is None or prod(guess(kernel.domain[d]) for d in (rows[-2:] if narrow else [m])) < 2 * shape.rows:
         if m is not None:
             tile(kernel, m, shape.rows)
         if n not in left.type.dims:
             schedule_few_rows(kernel, factor(right), n, k, shape.rows, machine)
     else:
         assert packing is not None
-        schedule_panels(kernel, shape, packing, sides, m, n, k, machine)
+        schedule_panels(kernel, shape, packing, sides, rows, n, k, machine)
 
 
 def schedule_lanes(kernel: Kernel, machine: Cpu) -> None:
@@ -344,15 +344,18 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
     rows = guess(kernel.domain[m])
     exceeds = terms * rows * size > machine.l2_bytes       # so that each panel of columns reads them from memory anew
     possible = {n, k} <= {*factors[1].type.dims} and right.panels is None
+    by_terms = any(contiguity(load, k) == 1 for load in loads_of(factors[0]) if k in load.result.type.dims)
     return Packing((not left.plain or (exceeds and (k not in left.along or rows <= ROWS // 2)))
                    and {m, k} <= {*factors[0].type.dims},
                    possible and (across or not right.plain or (None if large else False)),
-                   across and k in right.along, m in left.along or k not in left.along, large)
+                   across and k in right.along, m in left.along or not (k in left.along or by_terms), large)
 
 
-def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple[str, str], m: int, n: int, k: int,
-                    machine: Cpu) -> None:
-    """Schedule a product of many rows, which pass through a panel of columns tile by tile."""
+def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple[str, str], rows: list[int], n: int,
+                    k: int, machine: Cpu) -> None:
+    """Schedule a product of many rows, which pass through a panel of columns tile by tile. Those of pairs are along the
+    last two dimensions of rows, such as those of an image."""
+    m, line = rows[-1], rows[-2] if len(rows) > 1 else None
     panel = kernel.schedule.tile[n]
     lanes, columns = kernel.schedule.lanes or panel, guess(kernel.domain[n])
     pack_right = columns > panel if packing.right is None else packing.right
@@ -362,14 +365,22 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
     if not (packing.large or pack_right or pack_left):
         tile(kernel, m, shape.rows)
         return
-    step = lcm(shape.rows, lanes) if pack_left else shape.rows
+    step = lcm(shape.rows, lanes) if pack_left and (packing.rows or not pairs) else shape.rows
     most = most_rows(kernel, [m], pack_left and not pairs, machine)
-    tile(kernel, m, even(kernel.domain[m], max(most, ROWS // 2) if pairs else most, step))
+    most = max(most, ROWS // 2) if pairs else most
+    tile(kernel, m, even(kernel.domain[m], most, step))
+    width = min(guess(kernel.domain[m]), kernel.schedule.tile[m])
+    lines = most // width if pairs and line is not None and width == kernel.domain[m] else 1
+    if line is not None and lines > 1:
+        tile(kernel, line, even(kernel.domain[line], lines, 1))
     if is_split(kernel, k, machine):
         split_k(kernel, even(kernel.domain[k], machine.l2_bytes // COLUMN, 2 * lanes if pairs else lanes))
     strip_mine(kernel, m, shape.rows)
+    if line is not None and lines > 1:
+        strip_mine(kernel, line, 1)
     if pack_left:
-        panels = min(PANELS, max(2, columns // (TASKS * panel)))
+        parts = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in rows) if pairs else 1
+        panels = min(PANELS * (1 + pairs), max(2, columns // (ceil(TASKS, parts) * panel)))
         tile(kernel, n, even(kernel.domain[n], panels * panel, panel), vector=True, lanes=lanes)
         strip_mine(kernel, n, panel)
     orders = {sides[0]: (m if packing.rows else k, lanes),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlc.dialects import loop
+from mlc.dialects import arith, loop
 from mlc.ir.affine import step_along
 from mlc.ir.core import Value
+from mlc.ir.types import bf16
 from mlc.passes.analysis.accesses import contiguity, position
 
 
@@ -21,20 +22,36 @@ class Factor:
 
 def factor(value: Value) -> Factor:
     """Access properties of the factor `value`."""
+    loads = loads_of(value)
+    along = frozenset(d for d in value.type.dims if loads and all(is_contiguous(op, d) for op in loads
+                                                                  if d in op.result.type.dims))
+    narrow = extended(value)
+    load = value.op if narrow is None else narrow.op
+    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
+        return Factor(False, along)
+    columns = sorted(d for d in along if d < load.enclosing(loop.Kernel).parallel)
+    return Factor(narrow is None, along, next((d for d in columns if step_along(position(load), d) is None), None))
+
+
+def loads_of(factor: Value) -> list[loop.Load]:
+    """The loads that a factor is computed from."""
     seen: set[Value] = set()
-    work = [value]
+    work = [factor]
     while work:
         if (v := work.pop()) not in seen:
             seen.add(v)
             work += v.op.operands if v.op is not None else ()
-    loads = [v.op for v in seen if isinstance(v.op, loop.Load)]
-    along = frozenset(d for d in value.type.dims if loads and all(is_contiguous(op, d) for op in loads
-                                                                  if d in op.result.type.dims))
-    load = value.op
-    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
-        return Factor(False, along)
-    columns = sorted(d for d in along if d < load.enclosing(loop.Kernel).parallel)
-    return Factor(True, along, next((d for d in columns if step_along(position(load), d) is None), None))
+    return [v.op for v in seen if isinstance(v.op, loop.Load)]
+
+
+def extended(factor: Value) -> Value | None:
+    """The bf16 tile that a factor is, extended to f32; None if it is anything else."""
+    op = factor.op
+    if not isinstance(op, loop.Map) or len(op.operands) != 1:
+        return None
+    first, *rest = op.body.block.ops
+    narrow = isinstance(first, arith.ExtF) and first.operands[0].type == bf16 and len(rest) == 1
+    return op.operands[0] if narrow else None
 
 
 def is_contiguous(load: loop.Load, d: int) -> bool:

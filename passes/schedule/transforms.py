@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mlc.dialects import arith, loop
+from mlc.dialects import loop
 from mlc.dialects.loop import For, Kernel, ScratchType, TileType
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
-from mlc.ir.types import bf16
+from mlc.passes.schedule.factors import extended
 
 
 def record(kernel: Kernel, step: str, **arguments: object) -> None:
@@ -342,16 +342,6 @@ def drop_unused(contract: loop.Contract | loop.Mma) -> None:
 
 
 # -- products of bf16 -------------------------------------------------------------------------------------------------
-def extended(factor: Value) -> Value | None:
-    """The bf16 tile that a factor is, extended to f32; None if it is anything else."""
-    op = factor.op
-    if not isinstance(op, loop.Map) or len(op.operands) != 1:
-        return None
-    first, *rest = op.body.block.ops
-    narrow = isinstance(first, arith.ExtF) and first.operands[0].type == bf16 and len(rest) == 1
-    return op.operands[0] if narrow else None
-
-
 def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
     """Pack both factors of a contraction as bf16 in pairs of terms, which one instruction multiplies and adds.
 

@@ -133,8 +133,9 @@ class KernelBuilder:
 
             total = self.carry(loop.Full(0.0, TileType(tuple(range(last + 1)), f32)).result, lane_step)
             return loop.Reduce(total, dim=last, kind="add").result
+        spans = tuple(d for d in range(last) if self.shape[d] != 1)
         init = loop.Full(0.0 if isinstance(op.result.type.dtype, FloatType) else 0,
-                         TileType(tuple(range(last)), signless(op.result.type.dtype))).result
+                         TileType(spans, signless(op.result.type.dtype))).result
 
         block_of_mma = terms_of_mma(order_of(op))
 

@@ -1,7 +1,7 @@
 """The ways in which a network is run: mlc, and other frameworks and runtimes where they are installed.
 
 Each makes a call out of a network: a function of no arguments whose result is read by `arrays`. All of them use the
-same number of threads, float32, and memory of their own.
+same number of threads, float32 or bfloat16, and memory of their own.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Peer:
         """The package that is not installed, if there is one."""
         return next((p for p in self.packages if importlib.util.find_spec(p) is None), None)
 
-    def forward(self, network: Network, batch: int, threads: int) -> Prepared | None:
-        """A call of the network in evaluation; None if this peer runs no networks."""
+    def forward(self, network: Network, batch: int, threads: int, number: str = "f32") -> Prepared | None:
+        """A call of the network in evaluation, with products of f32 or bf16; None if this peer runs no such."""
         return None
 
     def step(self, network: Network, batch: int, threads: int) -> Prepared | None:
@@ -77,11 +77,16 @@ class _Framework(Peer):
     def set_threads(self, a: Library, threads: int) -> None:
         a.lib.set_num_threads(threads)
 
-    def forward(self, network: Network, batch: int, threads: int) -> Prepared:
+    def forward(self, network: Network, batch: int, threads: int, number: str = "f32") -> Prepared:
         a = Library(self.library)
         self.set_threads(a, threads)
         model, data = network.module(a).eval(), network.data(a, batch)
-        f = self.compiled(model)
+
+        def narrow(*data: Any) -> Any:
+            with a.lib.autocast("cpu", a.lib.bfloat16):
+                return model(*data)
+
+        f = self.compiled(model if number == "f32" else narrow)
 
         def call() -> Any:
             with a.lib.no_grad():
@@ -162,12 +167,19 @@ def _quiet() -> Iterator[None]:
 
 
 class _Runtime(Peer):
-    """A runtime for models of ONNX."""
+    """A runtime for models of ONNX, with products of some kinds of numbers."""
 
-    def forward(self, network: Network, batch: int, threads: int) -> Prepared:
-        prepared = self.onnx(*onnx_model(network, batch), threads)
-        assert prepared is not None
-        return prepared
+    numbers: tuple[str, ...] = ("f32",)
+
+    def forward(self, network: Network, batch: int, threads: int, number: str = "f32") -> Prepared | None:
+        return self.session(*onnx_model(network, batch), threads, number) if number in self.numbers else None
+
+    def onnx(self, model: bytes | str, feeds: dict[str, Any], threads: int) -> Prepared | None:
+        return self.session(model, feeds, threads, "f32")
+
+    def session(self, model: bytes | str, feeds: dict[str, Any], threads: int, number: str) -> Prepared:
+        """A call of a model whose products are of a kind of numbers."""
+        raise NotImplementedError
 
 
 class Numpy(Peer):
@@ -188,7 +200,7 @@ class Numpy(Peer):
 class OnnxRuntime(_Runtime):
     name, packages = "onnxruntime", ("onnxruntime", "onnx", "torch")
 
-    def onnx(self, model: bytes | str, feeds: dict[str, Any], threads: int) -> Prepared | None:
+    def session(self, model: bytes | str, feeds: dict[str, Any], threads: int, number: str) -> Prepared:
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -200,12 +212,13 @@ class OnnxRuntime(_Runtime):
 
 class OpenVino(_Runtime):
     name, packages = "openvino", ("openvino", "onnx", "torch")
+    numbers = ("f32", "bf16")
 
-    def onnx(self, model: bytes | str, feeds: dict[str, Any], threads: int) -> Prepared | None:
+    def session(self, model: bytes | str, feeds: dict[str, Any], threads: int, number: str) -> Prepared:
         import openvino
         core, start = openvino.Core(), time.perf_counter()
         compiled = core.compile_model(core.read_model(model), "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": number})
         request = compiled.create_infer_request()
         return Prepared(lambda: list(request.infer(feeds, share_inputs=True, share_outputs=True).values()),
                         time.perf_counter() - start)

@@ -30,8 +30,7 @@ func.func @depthwise(%x: tensor<Bx3x8xf32>, %w: tensor<3x1x3xf32>) -> tensor<Bx3
 }
 // CHECK-LABEL: @depthwise
 // CHECK-NOT: tensor.dot_general
-// CHECK: tensor.reduce_sum
-// CHECK-SAME: order = "chain"
+// CHECK: tensor.reduce_fma
 // -----
 // the few windows of a small image stand side by side with those of the others
 func.func @small(%x: tensor<Bx3x9x9xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5x7x7xf32> {
@@ -51,4 +50,13 @@ func.func @spread(%x: tensor<Bx3x9xf32>, %w: tensor<5x3x3xf32>) -> tensor<Bx5x19
 }
 // CHECK-LABEL: @spread
 // CHECK-NOT: interior = [0, 0, 1]
+// CHECK: tensor.dot_general
+// -----
+// of 16 bits, products are added with the channels last, which an instruction multiplies several of
+func.func @narrow(%x: tensor<Bx4x9x9xbf16>, %w: tensor<5x4x3x3xbf16>) -> tensor<Bx5x7x7xbf16> {
+  %0 = tensor.convolution %x, %w : (tensor<Bx4x9x9xbf16>, tensor<5x4x3x3xbf16>) -> tensor<Bx5x7x7xbf16>
+  func.return %0 : tensor<Bx5x7x7xbf16>
+}
+// CHECK-LABEL: @narrow
+// CHECK: tensor.transpose %w {perm = [0, 2, 3, 1]}
 // CHECK: tensor.dot_general

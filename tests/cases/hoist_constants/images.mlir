@@ -26,16 +26,17 @@ func.func @main(%x: tensor<1x4x3x3xf32>, %w: tensor<17x4xf32>) -> tensor<17x9xf3
 func.func @main(%x: tensor<1x16x6xf32>, %w: tensor<16x1x3xf32>) -> (tensor<1x16x4xf32>, tensor<1x16x4xf32>) attributes {constants = [1]} {
   %0 = tensor.windows %x {axis = 2, size = 3} : (tensor<1x16x6xf32>) -> tensor<1x16x4x3xf32>
   %1 = tensor.reshape %w : tensor<16x1x3xf32> to tensor<1x16x1x3xf32>
-  %2 = tensor.mul %0, %1 : (tensor<1x16x4x3xf32>, tensor<1x16x1x3xf32>) -> tensor<1x16x4x3xf32>
-  %3 = tensor.reduce_sum %2 {axes = [3], order = "chain"} : (tensor<1x16x4x3xf32>) -> tensor<1x16x4xf32>
-  %4 = tensor.mul %0, %1 : (tensor<1x16x4x3xf32>, tensor<1x16x1x3xf32>) -> tensor<1x16x4x3xf32>
-  %5 = tensor.reduce_max %4 {axes = [3]} : (tensor<1x16x4x3xf32>) -> tensor<1x16x4xf32>
-  func.return %3, %5 : tensor<1x16x4xf32>, tensor<1x16x4xf32>
+  %2 = tensor.broadcast_to %1 : tensor<1x16x1x3xf32> to tensor<1x16x4x3xf32>
+  %3 = tensor.reduce_fma %0, %2 {axes = [3]} : (tensor<1x16x4x3xf32>, tensor<1x16x4x3xf32>) -> tensor<1x16x4xf32>
+  %4 = tensor.neg %x : tensor<1x16x6xf32>
+  %5 = tensor.windows %4 {axis = 2, size = 3} : (tensor<1x16x6xf32>) -> tensor<1x16x4x3xf32>
+  %6 = tensor.reduce_fma %5, %2 {axes = [3]} : (tensor<1x16x4x3xf32>, tensor<1x16x4x3xf32>) -> tensor<1x16x4xf32>
+  func.return %3, %6 : tensor<1x16x4xf32>, tensor<1x16x4xf32>
 }
 // CHECK: tensor.pack {{.*}} {axis = 0, width = 16}
 // CHECK-NOT: tensor.pack
 // CHECK: @main_with_constants
 // CHECK: tensor.unpack
-// CHECK: tensor.mul
+// CHECK: tensor.reduce_fma
 // CHECK: tensor.unpack
-// CHECK: tensor.mul
+// CHECK: tensor.reduce_fma

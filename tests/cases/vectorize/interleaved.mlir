@@ -14,3 +14,13 @@ func.func @few_rows(%x: tensor<3x70xbf16>, %y: tensor<70x33xbf16>) -> tensor<3x3
   func.return %0 : tensor<3x33xbf16>
 }
 // CHECK-NOT: x86vector
+// -----
+// rows along two dimensions pass through a panel of columns together, a dimension of size 1 changes nothing, and factors
+// of windows are packed along the channels
+func.func @image(%x: tensor<1x9x9x32xbf16>, %w: tensor<32x3x3x32xbf16>) -> tensor<1x7x7x32xbf16> {
+  %0 = tensor.windows %x {axis = 1, size = 3} : (tensor<1x9x9x32xbf16>) -> tensor<1x7x3x9x32xbf16>
+  %1 = tensor.windows %0 {axis = 3, size = 3} : (tensor<1x7x3x9x32xbf16>) -> tensor<1x7x3x7x3x32xbf16>
+  %2 = tensor.dot_general %1, %w {batch = [], contract = [[2, 1], [4, 2], [5, 3]]} : (tensor<1x7x3x7x3x32xbf16>, tensor<32x3x3x32xbf16>) -> tensor<1x7x7x32xbf16>
+  func.return %2 : tensor<1x7x7x32xbf16>
+}
+// CHECK: x86vector.avx512.dot
