@@ -22,7 +22,8 @@ from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes.analysis.accesses import best_dimension, element_width, stride
 from mlc.passes.forms import LOOP
-from mlc.passes.schedule.contraction_cpu import schedule_contraction, schedule_groups, schedule_pairs
+from mlc.passes.schedule.contraction_cpu import schedule_contraction
+from mlc.passes.schedule.quantized_cpu import schedule_groups, schedule_pairs
 from mlc.passes.schedule.transforms import tile
 from mlc.passes.schedule.windows import schedule_windows
 
