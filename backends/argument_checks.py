@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlc.ir.abi import Interface
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.interp import ELEMENTS, site_error, size_error
 from mlc.ir.sizes import Dim, Size, evaluate, sym
@@ -72,6 +73,9 @@ class ArgumentChecks:
     def _check_sizes(self, env: Mapping[str, int]) -> None:
         """Check the size constraints of the function."""
         interface = self.interface
+        for name, n in env.items():
+            if n > MAX_ELEMENTS:
+                raise UserError(f"{interface.name}: the size {name} = {n} is too large", code="MLC0328")
         for size, site in zip(interface.size_constraints, interface.constraint_sites):
             if self._evaluate(size, env) < 0:
                 raise size_error(site, env)

@@ -27,7 +27,7 @@ def put_number(x: Tensor, key: Any, value: int | float) -> bool:
     assert storage.memory is not None
     try:
         storage.memory[key] = value
-    except IndexError:
+    except (IndexError, OverflowError):
         return False
     storage.touch()
     return True

@@ -20,13 +20,12 @@ from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import as_tracer, current, emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ComplexType, FloatType, IntType, ScalarType, bf16, c64, c128, f16, f32, f64, i1, i64
 
 NUMBER = (bool, int, float, complex)
-MAX_ELEMENTS = 1 << 58
-"""Larger ones are rejected, before their byte count overflows 64 bits in numpy."""
 
 
 def kind(dtype: ScalarType) -> int:

@@ -31,8 +31,9 @@ from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
 from mlc.frontend.tracer import Tracer, value_origin
 from mlc.ir import sizes
+from mlc.ir.bounds import MAX_ELEMENTS, magnitude
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion
-from mlc.ir.diag import UNKNOWN, Loc, UserError
+from mlc.ir.diag import UNKNOWN, Loc, UserError, UserMemoryError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, from_numpy
@@ -396,6 +397,16 @@ def _sizes_of(op: Op) -> Iterator[Size]:
             work += x.shape
 
 
+def _check_elements(op: Op) -> None:
+    """UserMemoryError if a result has more elements than there may be, whatever its unknown sizes are."""
+    for result in op.results:
+        if isinstance(result.type, TensorType):
+            shape = result.type.shape
+            if math.prod([d or 1 if isinstance(d, int) else magnitude(d, lambda _: 1) for d in shape]) >= MAX_ELEMENTS:
+                raise UserMemoryError(f"{op.name.removeprefix('tensor.')}: shape [{', '.join(map(str, shape))}] is "
+                                      "beyond all memory", code="MLC0328", loc=user_loc())
+
+
 def current() -> Trace:
     """The trace in progress."""
     assert state.trace is not None, "nothing is being recorded"
@@ -431,8 +442,9 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
         return plain_sizes(x)
 
     out = cls(*map(unwrap, args), **{k: unwrap(v) for k, v in attrs.items()})
+    op: Op = out.op if isinstance(out, Value) else out  # type: ignore[assignment]
+    _check_elements(op)
     if trace.root.named:
-        op: Op = out.op if isinstance(out, Value) else out  # type: ignore[assignment]
         trace.check_sizes(op.name.removeprefix("tensor."), _sizes_of(op))
     if isinstance(out, Value):
         return Tracer(out, trace, weak)

@@ -6,10 +6,15 @@ memory is planned for the upper bound, and size constraints are proved from the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from mlc.ir import sizes
-from mlc.ir.sizes import Dim, Monomial, Quotient, is_natural, of_atom, symbols
+from mlc.ir.sizes import Atom, Dim, Monomial, Quotient, Size, is_natural, of_atom, symbols
+
+MAX_ELEMENTS = 1 << 48
+"""Limit on the elements of a tensor, and on the sizes of an empty one. A process can address 2**47 bytes."""
+LARGEST = 1 << 61
+"""Largest number that compiled code computes of sizes: comparing another with it takes no more than 64 bits."""
 
 Bounds = Mapping[str, Dim]
 """Upper bound of each symbol, in symbols without a bound and those that precede it."""
@@ -114,3 +119,31 @@ def _greatest_quotient(atom: Quotient, name: str, bound: Dim) -> Dim | None:
         return None if den is None else den - 1
     num = _without(atom.num, name, bound)
     return num if num is None or name in symbols(atom.den) else num // atom.den
+
+
+def magnitude(x: Dim, largest: Callable[[str], int], counts: Sequence[Dim] = ()) -> int:
+    """Upper bound of abs(x), and of each of its terms, where no symbol exceeds `largest` of it.
+
+    counts  numbers of elements of tensors, which are no more than MAX_ELEMENTS
+    """
+    if isinstance(x, int):
+        return abs(x)
+    total = 0
+    for monomial, coefficient in x.terms:
+        bound = 1
+        for atom, power in monomial:
+            bound *= _magnitude_of_atom(atom, largest, counts) ** power
+        for count in counts:
+            if isinstance(count, Size) and len(count.terms) == 1:
+                (others, factor), = count.terms
+                if set(monomial) <= set(others):
+                    bound = min(bound, max(MAX_ELEMENTS // abs(factor), 1))
+        total += abs(coefficient) * bound
+    return total
+
+
+def _magnitude_of_atom(atom: Atom, largest: Callable[[str], int], counts: Sequence[Dim]) -> int:
+    if isinstance(atom, Quotient):                      # its operands are computed too, and one is added for rounding
+        return max(magnitude(atom.num, largest, counts), magnitude(atom.den, largest, counts)) + 1
+    assert isinstance(atom, str), "sizes are made of symbols"
+    return largest(atom)

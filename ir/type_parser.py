@@ -14,6 +14,7 @@ from mlc.ir import sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.affine_syntax import parse_map, parse_size
 from mlc.ir.attributes import ATTRIBUTES, DialectAttribute
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import IRError, ParseError
 from mlc.ir.lexer import MAX_TEXT, Lexer, Token
 from mlc.ir.literals import decode_numbers, dialect_attribute, float_from_bits, symbol, unquote
@@ -33,9 +34,6 @@ from mlc.ir.types import (
     c128,
     to_numpy,
 )
-
-MAX_ELEMENTS = 1 << 48
-"""Most elements of a static shape."""
 
 
 @cache

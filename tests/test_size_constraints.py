@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
 from mlc.backends.executable import Entry, build
 from mlc.dialects.func import Func
 from mlc.ir.affine_syntax import parse_size
@@ -234,3 +235,66 @@ func.func @f(%x: tensor<(S)x3xf32>, %i: tensor<2xi64>) -> (tensor<2x3xf32>, tens
     for results in (entry(text).call([x, i]), run_function(lowered(text, "loop"), "f", [x, i])):
         for found, wanted in zip(results, (x[i], x.T, x[::-1].sum(1)), strict=True):
             np.testing.assert_array_equal(found, wanted)
+
+
+# -- numbers that do not fit in 64 bits -------------------------------------------------------------------------------
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("f", [
+    lambda x: mlc.nn.functional.pad(x, (0, 2**63 - 1)).sum(),
+    lambda x: mlc.nn.functional.pad(x, (0, 2**63 - 1)).mean(),
+    lambda x: mlc.full((x.shape[0] * 2**59,), 1.0).sum(),
+    lambda x: mlc.full((), x.shape[0] * 2**59),
+    lambda x: x.repeat(2**62).sum(),
+    lambda x: mlc.arange(2**63 - 1, 2**63 - 1 + x.shape[0]),
+    lambda x: x[2**64],
+])
+def test_no_size_wraps_around(f: Any, dynamic: bool) -> None:
+    """A sum over `N + 2**63 - 1` elements has none in 64 bits, and was a sum of some of them."""
+    with pytest.raises(UserError, match=r"beyond all memory|does not fit|out of range"):
+        mlc.compile(f, dynamic=dynamic)(mlc.ones(17))
+
+
+def test_sizes_of_a_call_are_refused_where_a_computed_one_would_wrap_around() -> None:
+    """The product of the sizes of two arguments is no size of an array, so that only the call knows it."""
+    source = """
+func.func @f(%x: tensor<Nx0xf32>, %y: tensor<Mx0xf32>) -> tensor<i64> {
+  %0 = tensor.size "N*M" : tensor<i64>
+  func.return %0 : tensor<i64>
+}
+"""
+    code = entry(source)
+
+    def product(n: int, m: int) -> Any:
+        return code.call([np.zeros((n, 0), np.float32), np.zeros((m, 0), np.float32)])[0]
+
+    assert product(1 << 30, 1 << 30) == 1 << 60 and product(1 << 40, 3) == 3 << 40
+    with pytest.raises(UserError, match=r"the size M\*N is beyond 64 bits"):
+        product(1 << 40, 1 << 40)
+    with pytest.raises(UserError, match="too large"):
+        product(1 << 50, 1)
+
+
+def test_a_data_dependent_size_beyond_64_bits_is_refused_when_compiled() -> None:
+    """It cannot be checked before the function runs."""
+    def f(x: mlc.Tensor) -> mlc.Tensor:
+        return mlc.full((), mlc.nonzero(x).shape[0] * 2**59)
+
+    with pytest.raises(IRError, match="MLC0161"):
+        mlc.compile(f, dynamic=True)(mlc.ones(17))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bicubic", "area"])
+def test_images_beyond_memory(mode: str) -> None:
+    """Places were counted by numpy, which makes nothing of 2**63 - 1 of them."""
+    for size in (2**46, 2**62, 2**63 - 1, 2**64):
+        with pytest.raises(UserError, match=r"is no size|beyond all memory"):
+            mlc.nn.functional.interpolate(mlc.ones(1, 1, 4, 4), size=(size, 4), mode=mode)
+
+
+@pytest.mark.parametrize("index", [2**63, 2**64, -2**63 - 1])
+def test_indices_beyond_64_bits(index: int) -> None:
+    x = mlc.ones(4)
+    with pytest.raises(UserError, match="MLC0366"):
+        x[index]
+    with pytest.raises(UserError, match="MLC0366"):
+        x[index] = 1

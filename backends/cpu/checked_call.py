@@ -15,6 +15,7 @@ from mlc.backends.cpu.assemble import I1, I32, PTR, Assembler
 from mlc.ir import abi, sizes
 from mlc.ir.abi import Interface
 from mlc.ir.affine import AffineExpr, Algebra, fold
+from mlc.ir.bounds import MAX_ELEMENTS, magnitude
 from mlc.ir.core import Block, Value
 from mlc.ir.sizes import Dim, Leaf, Quotient, Size, quotients
 from mlc.ir.types import ScalarType
@@ -93,7 +94,7 @@ class CheckedCall(EntryCall):
         self.dims: list[list[Value]] = []             # the sizes of the arguments
         computed = [d for t in (*interface.inputs, *interface.results) for d in t.shape]
         divided = [d for atom in quotients(interface.temporaries) for d in (atom.num, atom.den)]
-        self.largest = largest_symbol([*computed, *interface.size_constraints, *divided])
+        self.largest = min(largest_symbol([*computed, *interface.size_constraints, *divided]), MAX_ELEMENTS)
         self.spans = a.alloca(2 * len(interface.inputs)) if interface.donated else None
 
     # -- handling of rejected calls
@@ -125,8 +126,7 @@ class CheckedCall(EntryCall):
         checks: list[tuple[Value, Refusal]] = []
         for name, (i, axis) in interface.binders.items():
             self.env[name] = self.dims[i][axis]
-            if self.largest < 1 << 62:
-                checks.append((a.compare("ule", self.env[name], a.i64(self.largest)), self.too_large))
+            checks.append((a.compare("ule", self.env[name], a.i64(self.largest)), self.too_large))
         later: list[tuple[int, int, Dim, Value]] = []
         for i, type in enumerate(interface.inputs):
             for axis, (dim, found) in enumerate(zip(type.shape, self.dims[i])):
@@ -286,27 +286,7 @@ class _FloatWork(_Sizes):
 
 def largest_symbol(dims: Sequence[Dim]) -> int:
     """The largest power of two such that symbols up to it keep every size, and all terms of it, below 2**62."""
-    return next(1 << k for k in range(62, -1, -1) if k == 0 or all(fold(d, _Bounds(1 << k)) <= 1 << 62
-                                                                           for d in dims))
+    def fit(largest: int) -> bool:
+        return all(magnitude(d, lambda _: largest) <= 1 << 62 for d in dims)
 
-
-class _Bounds(Algebra[int]):
-    """Upper bound of a size, and of its subexpressions, if no symbol exceeds `largest`."""
-
-    def __init__(self, largest: int) -> None:
-        self.largest = largest
-
-    def constant(self, value: int) -> int:
-        return abs(value)
-
-    def leaf(self, leaf: Leaf) -> int:
-        return self.largest
-
-    def quotient(self, quotient: Quotient, num: int, den: int) -> int:
-        return max(num, den) + 1                        # also bounds intermediate values
-
-    def add(self, a: int, b: int) -> int:
-        return a + b
-
-    def multiply(self, a: int, b: int) -> int:
-        return a * b
+    return next(1 << k for k in range(62, -1, -1) if k == 0 or fit(1 << k))

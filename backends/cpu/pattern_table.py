@@ -14,8 +14,9 @@ from mlc.backends.cpu.pattern_match import MAX_ARRAYS, MAX_RANK, MAX_RESULTS, MA
 from mlc.backends.cpu.support import DTYPES, dtypes
 from mlc.ir import call_pattern, sizes
 from mlc.ir.abi import Interface
+from mlc.ir.bounds import MAX_ELEMENTS, magnitude
 from mlc.ir.call_pattern import CallPattern
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, TensorType, i64, index
 
 _STEPS_PER_ELEMENT = 16
@@ -46,8 +47,6 @@ class PatternTable:
             raise NotSuited
         arguments = [self.argument(x) for x in pattern.arguments]
         results = [self.result(type, interface) for type in interface.results]
-        if not all(map(self.implied, interface.size_constraints)):
-            raise NotSuited
         try:
             order = [self.symbols[sizes.sym(name)] for name in interface.symbols]
         except KeyError:
@@ -56,11 +55,14 @@ class PatternTable:
         self.keep += names
         fixed = sorted({d for t in interface.inputs for d in t.shape if isinstance(d, int) and d > 1})
         bytes_of = [sizes.product((*t.shape, t.dtype.itemsize)) for t in (*interface.inputs, *interface.results)]
+        largest = min(MAX_ELEMENTS, largest_symbol([*computed, *bytes_of, *interface.size_constraints,
+                                                    interface.temporaries, interface.arena]))
+        if not all(self.implied(size, largest) for size in interface.size_constraints):
+            raise NotSuited
         self.pattern = Pattern(
             len(arguments) - len(names), len(arguments), len(names), self.table(ctypes.c_void_p, list(map(id, names))),
             self.table(Argument, arguments), self.table(Result, results), len(results), len(order),
-            self.table(ctypes.c_int64, order),
-            largest_symbol([*computed, *bytes_of, interface.temporaries, interface.arena]), _long(interface),
+            self.table(ctypes.c_int64, order), largest, _long(interface),
             not pattern.in_tuple, not self.unambiguous(interface, pattern.distinct),
             self.table(ctypes.c_int64, fixed), len(fixed) if pattern.distinct else 0,
             pattern.finished, distinct=pattern.distinct)
@@ -125,8 +127,12 @@ class PatternTable:
             raise NotSuited
         return Result(_descriptor(type.dtype), type.dtype.itemsize, type.rank, self.table(ctypes.c_int64, terms))
 
-    def implied(self, constraint: Dim) -> bool:
-        """Whether a size is at least 0 because every symbol is at least 2."""
+    def implied(self, constraint: Dim, largest: int) -> bool:
+        """Whether a size is at least 0 because every symbol is at least 2, and no more than `largest`."""
+        if isinstance(constraint, Size):
+            (monomial, number) = constraint.terms[-1]
+            if monomial == () and number >= magnitude(constraint - number, lambda _: largest):
+                return True
         constant, *coefficients = self.terms(constraint)
         return min(coefficients, default=0) >= 0 and constant + 2 * sum(coefficients) >= 0
 

@@ -17,12 +17,13 @@ from mlc.frontend.functions.reduce.sums import float_only
 from mlc.frontend.functions.scan import cumsum
 from mlc.frontend.functions.scatter import scatter_add
 from mlc.frontend.functions.sort import searchsorted
-from mlc.frontend.operands import MAX_ELEMENTS, broadcast_to, cast, full, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError
 from mlc.ir.types import i1, i64
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor
+from math import floor, prod
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from mlc.frontend.functions.shape import permute
-from mlc.frontend.operands import broadcast_to, cast, floating, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, count_of, floating, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.bounds import MAX_ELEMENTS
+from mlc.ir.diag import UserError, UserMemoryError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32, to_numpy
 
@@ -173,7 +174,7 @@ def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int
     if len(listed) != spatial:
         raise UserError(f"{given} has {len(listed)} entries for {spatial} spatial dimensions", code="MLC0357")
     if factor is None:
-        out = [plain_int(o, "size") for o in listed]
+        out = [count_of(o, "size") for o in listed]
     else:
         for f in listed:
             if not isinstance(f, int | float | np.integer | np.floating) or not 0 < f < 1e9:
@@ -181,6 +182,8 @@ def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int
         out = [floor(_known(n) * f) for n, f in zip(x.shape[2:], listed)]
     if any(o < 1 for o in out):
         raise UserError(f"an image of size {out}", code="MLC0358")
+    if prod(out) >= MAX_ELEMENTS:
+        raise UserMemoryError(f"an image of size {out} is beyond all memory", code="MLC0328")
     if factor is None or recompute:
         return out, [_known(n) / o for n, o in zip(x.shape[2:], out)]
     return out, [1 / f for f in listed]

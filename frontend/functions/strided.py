@@ -17,12 +17,13 @@ from mlc.frontend.functions.shape import permute
 from mlc.frontend.in_place_methods import check_alone
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import listed
-from mlc.frontend.operands import MAX_ELEMENTS, broadcast_to, cast, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError, UserMemoryError
 
 

@@ -16,7 +16,7 @@ from mlc.dialects.tensor.base import TensorOp
 from mlc.dialects.tensor.control import Extent, bounds_in
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
-from mlc.ir.bounds import certainly_natural
+from mlc.ir.bounds import LARGEST, MAX_ELEMENTS, certainly_natural, magnitude
 from mlc.ir.core import Op
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim, Size
@@ -24,6 +24,8 @@ from mlc.ir.types import TensorType, Type, bind_symbols
 
 SizeConstraints = Mapping[Dim, tuple[str, Loc]]
 """Sizes that must be non-negative, each with its message and the location of the operation that requires it."""
+
+DATA_DEPENDENT = 1 << 14
 
 CALLS = (func.Call, Derivative, Vmap)
 """Operations that call a function on arguments of known sizes."""
@@ -34,16 +36,19 @@ def size_constraints(function: Op, callees: Mapping[str, tuple[Sequence[Type], S
     """The constraints of a function; `callees` gives the argument types and the constraints of those that it calls."""
     out: dict[Dim, tuple[str, Loc]] = {}
     bounds = bounds_in(function)
+    representable = _Representable(function)
 
     def need(op: Op, size: Dim, message: str, loc: Loc) -> None:
         if isinstance(size, Size) and not certainly_natural(size, bounds) and not _where_it_runs(op, size):
+            if magnitude(size, lambda _: 1) > 2 * LARGEST:                 # further from 0 than any sizes of a call
+                raise UserError(message, code="MLC0328", loc=loc)
             out.setdefault(size, (message, loc))
 
     for op in function.walk():
         if isinstance(op, CALLS) and op.callee in callees:
             for size, message, loc in _of_call(op, *callees[op.callee]):
                 need(op, size, message, loc)
-        for size, message in _of(op):
+        for size, message in (*_of(op), *representable.constraints(op)):
             need(op, size, message, op.loc)
     return out
 
@@ -94,6 +99,37 @@ def _of(op: Op) -> Iterator[tuple[Dim, str]]:
         yield from ((size, f"{op.name}: {message}") for size, message in op.size_constraints())
     for type in [] if isinstance(op, Kernel) else tensor_types(op):          # its results are those of its body
         yield from ((d, f"{op.name}: the size {d} is negative") for d in type.shape)
+
+
+class _Representable:
+    """The constraints that keep what compiled code computes of sizes within 64 bits, as `d * 2**40` may not be.
+
+    Few sizes need one: an argument is in memory, so a product of some of its sizes is small.
+    """
+
+    def __init__(self, function: Op) -> None:
+        self.dependent = {str(op.size) for op in function.inside(tensor.BindSize)}
+        self.counts = [a.type.size for region in function.regions for block in region.blocks for a in block.args
+                       if isinstance(a.type, TensorType)]
+        self.seen: set[Size] = set()
+
+    def largest(self, name: str) -> int:
+        """The largest value that is assumed of a symbol. A data-dependent one is not checked before it is computed
+        with, so it is refused only where a small number of elements would do."""
+        return DATA_DEPENDENT if name in self.dependent else MAX_ELEMENTS
+
+    def constraints(self, op: Op) -> Iterator[tuple[Dim, str]]:
+        for size in op_sizes(op):
+            if size in self.seen or isinstance(op, tensor.ConstrainSize):
+                continue
+            self.seen.add(size)
+            if magnitude(size, self.largest, self.counts) <= LARGEST:
+                continue
+            message = f"{op.name}: the size {size} is beyond 64 bits"
+            if magnitude(size, lambda _: 1) > LARGEST:
+                raise UserError(message, code="MLC0328", loc=op.loc)
+            yield LARGEST - size, message
+            yield LARGEST + size, message
 
 
 def op_sizes(op: Op) -> Iterator[Size]:

@@ -11,10 +11,11 @@ import numpy as np
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.memory_format import check_memory_format
-from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, refuse_several, shape_of, tracer
+from mlc.frontend.operands import NUMBER, broadcast_to, cast, number, refuse_several, shape_of, tracer
 from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import state
 from mlc.frontend.tracer import Tracer
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError, UserMemoryError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, to_numpy

@@ -17,6 +17,7 @@ from mlc.frontend.operands import cast, count_of, size, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Tensor, wrap
 from mlc.frontend.trace import current, emit, state
 from mlc.frontend.tracer import Tracer
+from mlc.ir.bounds import magnitude
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import f64, i64, to_numpy
 
@@ -61,6 +62,7 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
         raise UserTypeError("the end is missing", code="MLC0321")
     if state.trace is not None and not isinstance(last, int | float):
         last, first, by = size(last, "end"), plain_int(first, "start"), plain_int(step, "step")
+        _in_64_bits(first, last if isinstance(last, int) else magnitude(last, lambda _: 1))
         if by != 1:
             raise UserError("a symbolic end needs step = 1", code="MLC0365")
         counted: Tracer = emit(T.Iota, (last - first,), 0, i64)

@@ -45,7 +45,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         whole = (*key, ...) if type(key) is tuple else (key, ...)            # with which numpy gives no scalar
         try:
             array = input._array[whole]
-        except IndexError:                                 # which the general path explains
+        except (IndexError, OverflowError):                # which the general path explains
             pass
         else:
             return alias(input, array, Subscript(whole), "GetitemBackward")
@@ -153,6 +153,8 @@ def _set_on_device(input: Tensor, keys: tuple[Any, ...], value: Any) -> None:
 
 def _number_of(k: Any) -> Any:
     """An index that is a tensor of one number as that number."""
+    if type(k) is int and not -2**63 <= k < 2**63:
+        raise UserIndexError(f"index {k} is out of range for any dimension"[-200:], code="MLC0366", loc=user_loc())
     return k.item() if isinstance(k, Tensor) and not isinstance(k, Tracer) and not k.shape and not _is_mask(k) else k
 
 

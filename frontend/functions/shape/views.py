@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import axis
-from mlc.frontend.operands import MAX_ELEMENTS, broadcast_shapes, conjugate, resolved, shape_of, tracer
+from mlc.frontend.operands import broadcast_shapes, conjugate, resolved, shape_of, tracer
 from mlc.frontend.operands import broadcast_to as to_size
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.ir import sizes
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError, UserMemoryError
 from mlc.ir.sizes import Dim
 

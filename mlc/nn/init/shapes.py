@@ -13,8 +13,8 @@ import numpy as np
 from mlc.frontend.arguments import coded
 from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.operands import MAX_ELEMENTS
 from mlc.frontend.tensor import DTypeLike, Tensor
+from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError, UserMemoryError, UserTypeError
 
 Shape = Sequence[int]
