@@ -126,3 +126,39 @@ def test_factors_without_pivots_are_refused() -> None:
     for f in (mlc.linalg.lu, mlc.linalg.lu_factor):
         with pytest.raises(mlc.UserError, match="MLC0360"):
             f(mlc.eye(2), pivot=False)
+
+
+@pytest.mark.parametrize("complex", [False, True])
+@pytest.mark.parametrize(("m", "n"), [(3, 3), (4, 2), (2, 4), (1, 1)])
+def test_factors_of_what_is_not_finite(m: int, n: int, complex: bool) -> None:
+    """All NaN, whatever the order of the steps; a factorisation of others in the batch is what it is without them."""
+    x = np.random.default_rng(0).standard_normal((5, m, n)) * (1 + 1j if complex else 1)
+    want = x.copy()
+    x[1, m - 1, 0], x[2, 0, n - 1], x[3, m // 2, n // 2] = np.inf, -np.inf, np.nan
+    of_finite, of_all = (mlc.linalg.lu_factor(mlc.tensor(a)) for a in (want, x))
+    factors = [tuple(of_finite), tuple(of_all)]
+    np.testing.assert_array_equal(np.array(of_all.pivots)[1:4], np.broadcast_to(np.arange(min(m, n)) + 1, (3, min(m, n))))
+    if not complex:
+        factors = [(*f, *mlc.linalg.qr(mlc.tensor(a))) for f, a in zip(factors, (want, x))]
+    if m == n:
+        factors = [(*f, mlc.linalg.inv(mlc.tensor(a))) for f, a in zip(factors, (want, x))]
+    for of_finite, found in zip(*factors, strict=True):
+        np.testing.assert_array_equal(np.array(found)[[0, 4]], np.array(of_finite)[[0, 4]])
+    for found in (factors[1][0], *factors[1][2:]):
+        bad = np.array(found)[1:4]
+        assert np.isnan(bad[bad != 0]).all() and np.isnan(bad[:, 0]).all()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("p", [2, 3, 0.5, -1])
+def test_the_norm_of_one_number_is_its_absolute_value(p: float, dynamic: bool) -> None:
+    """As PyTorch's, where its power would overflow or underflow; and its derivative is the sign."""
+    def f(x: Any) -> Any:
+        return mlc.norm(x, p, 1), mlc.nn.functional.normalize(x, p)
+
+    x = np.array([[1e300], [-1e-300], [-0.0], [-np.inf], [np.nan]])
+    norm, normal = mlc.compile(f, dynamic=dynamic)(mlc.tensor(x))
+    np.testing.assert_array_equal(np.array(norm), torch.norm(torch.tensor(x), p, 1).numpy())
+    np.testing.assert_array_equal(np.array(normal), torch.nn.functional.normalize(torch.tensor(x), p).numpy())
+    gradient = mlc.compile(mlc.grad(lambda x: mlc.norm(x, p, 1).sum()), dynamic=dynamic)(mlc.tensor(x))
+    np.testing.assert_array_equal(np.array(gradient)[:4], [[1], [-1], [0], [-1]])

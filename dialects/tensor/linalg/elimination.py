@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ class Lu(Factorisation, name="tensor.lu"):
     """result = lu, pivots, permutation with x[permutation] = l u, l below the diagonal of lu and ones on it, u the rest
 
     Step j exchanges the rows j and pivots[j], so that the pivot is the element of maximum absolute value, the first one
-    among ties. A column of zeros is left unchanged: u then has a zero on the diagonal.
+    among ties. A column of zeros is left unchanged: u then has a zero on the diagonal. If x is not finite, lu is NaN
+    and no rows are exchanged.
 
         %r:3 = tensor.lu %x : (tensor<Bx3x3xf32>) -> (tensor<Bx3x3xf32>, tensor<Bx3xi64>, tensor<Bx3xi64>)
     """
@@ -77,7 +79,9 @@ class Lu(Factorisation, name="tensor.lu"):
 
     def each(self, x: Array) -> Any:
         m, n = x.shape
-        pivots, order = np.zeros(min(m, n), np.int64), np.arange(m)
+        pivots, order = np.arange(min(m, n)), np.arange(m)
+        if not np.isfinite(x).all():
+            return np.full_like(x, np.nan), pivots, order
         for j in range(min(m, n)):
             p = pivots[j] = j + int(np.argmax(np.abs(x[j:, j].real) + np.abs(x[j:, j].imag)))
             x, order = x[_exchanged(m, j, p)], order[_exchanged(m, j, p)]
@@ -96,6 +100,7 @@ class Lu(Factorisation, name="tensor.lu"):
         block, wide = blocks(k)
         tall = (m if m != k else wide) if m != k and less(wide - 1, m) else wide
         broad = n if n != k and less(wide - 1, n) else wide
+        finite, unchanged = are_finite(x), (broadcast_to(rows(k), (count, k, 1)), broadcast_to(rows(m), (count, m, 1)))
         x = padded(x, tall, broad)
         order = broadcast_to(rows(tall), (count, tall, 1))
         pivots = full(0, order, (count, wide, 1))
@@ -104,8 +109,11 @@ class Lu(Factorisation, name="tensor.lu"):
         else:
             x, order, pivots = for_loop(0, wide, [x, order, pivots], lambda i, *carried: _eliminate_block(
                 from_index(i), block, *carried), block)
-        return (unbatched(first(x, m, n), batch), unbatched(reshape(first(pivots, k, 1), (count, k)), batch),
-                unbatched(reshape(first(order, m, 1), (count, m)), batch))
+        x = first(x, m, n)
+        pivots, order = (select(finite, first(found, s, 1), own)
+                         for found, s, own in zip((pivots, order), (k, m), unchanged))
+        return (unbatched(select(finite, x, full(np.nan, x)), batch), unbatched(reshape(pivots, (count, k)), batch),
+                unbatched(reshape(order, (count, m)), batch))
 
     def vjp(self, ct: Value, *_: Value) -> list[Value | None]:
         """For a square x: P^T l^-T (tril(l^T dl, -1) + triu(du u^T)) u^-T; additional columns of u are l^-1 x, and
@@ -164,11 +172,27 @@ def _eliminate_block(start: Value, block: Dim, x: Value, order: Value, pivots: V
     return [put(put(rest, top, start, 0), panel, 0, start), order, pivots]
 
 
+def _magnitudes(x: Value) -> list[Value]:
+    """|x|, and of complex numbers that of each part."""
+    parts = [x] if not isinstance(x.type.dtype, ComplexType) else [tensor.Real(x).result, tensor.Imag(x).result]
+    return [tensor.Abs(v).result for v in parts]
+
+
 def _magnitude(x: Value) -> Value:
     """|x|, and of complex numbers |a| + |b|, by which LAPACK chooses pivots."""
-    parts = [x] if not isinstance(x.type.dtype, ComplexType) else [tensor.Real(x).result, tensor.Imag(x).result]
-    first, *rest = (tensor.Abs(v).result for v in parts)
+    first, *rest = _magnitudes(x)
     return first + rest[0] if rest else first
+
+
+def are_finite(x: Value) -> Value:
+    """Whether all elements of a matrix of [b, m, n] are finite, as [b, 1, 1].
+
+    What a factorisation makes of others depends on the order of its steps, and on those that multiply with zeros in
+    place of leaving elements out.
+    """
+    greatest = reduce(lambda a, b: tensor.Maximum(a, b).result, _magnitudes(x))
+    greatest = reshape(tensor.ReduceMax(greatest, (1, 2)).result, (x.type.shape[0], 1, 1))
+    return compare("lt", greatest, full(np.inf, greatest))
 
 
 def _eliminate_column(j: Value, start: Value, x: Value, order: Value, pivots: Value) -> list[Value]:
@@ -198,7 +222,8 @@ class Qr(Factorisation, name="tensor.qr"):
     """result = q, r with x = q r, q with orthonormal columns and r upper triangular
 
     For m by n matrices and k = min(m, n), q is m by k and r k by n; if `complete`, m by m and m by n. Signs follow
-    LAPACK's Householder reflections: r[j, j] has the opposite sign of the element that it replaces.
+    LAPACK's Householder reflections: r[j, j] has the opposite sign of the element that it replaces. If x is not finite,
+    q and the upper triangle of r are NaN.
 
         %r:2 = tensor.qr %x : (tensor<Bx3x2xf32>) -> (tensor<Bx3x2xf32>, tensor<Bx2x2xf32>)
     """
@@ -213,7 +238,10 @@ class Qr(Factorisation, name="tensor.qr"):
         return x.with_shape((*batch, m, inner)), x.with_shape((*batch, inner, n))
 
     def each(self, x: Array) -> Any:
-        return tuple(np.linalg.qr(x, "complete" if self.complete else "reduced"))
+        q, r = np.linalg.qr(x, "complete" if self.complete else "reduced")
+        if not np.isfinite(x).all():
+            return np.full_like(q, np.nan), np.triu(np.full_like(r, np.nan))
+        return q, r
 
     def decompose(self) -> tuple[Value, ...]:
         x, batch = batched(self.x), self.x.type.shape[:-2]
@@ -223,6 +251,7 @@ class Qr(Factorisation, name="tensor.qr"):
         q = identity(x, m, inner)
         if k == 0:
             return unbatched(q, batch), unbatched(first(x, inner, n), batch)
+        finite = are_finite(x)
         vectors, factors = full(0, x, (count, m, k)), full(0, x, (count, k, 1))
         x, vectors, factors = for_loop(0, k, [x, vectors, factors], lambda i, *carried: _reflect(
             from_index(i), *carried))
@@ -232,7 +261,8 @@ class Qr(Factorisation, name="tensor.qr"):
             return [_reflected(q, piece(vectors, 0, j, m, 1), piece(factors, j, 0, 1, 1))]
 
         q, = for_loop(0, k, [q], apply)
-        return unbatched(q, batch), unbatched(triu(first(x, inner, n)), batch)
+        q, x = (select(finite, found, full(np.nan, found)) for found in (q, first(x, inner, n)))
+        return unbatched(q, batch), unbatched(triu(x), batch)
 
     def vjp(self, dq: Value, dr: Value) -> list[Value | None]:
         """(dq + q sym(tril(m))) r^-T with m = r dr^T - dq^T q, where sym mirrors the lower triangle. Walter and
@@ -285,12 +315,15 @@ def _reflect(j: Value, x: Value, vectors: Value, factors: Value) -> Sequence[Val
 class Solve(LinearSystem, name="tensor.solve"):
     """result = the x with a x = b, by the LU factorisation of a
 
-    Infinities and NaNs if a is singular.
+    Infinities and NaNs if a is singular; NaN if it is not finite.
 
         %r = tensor.solve %a, %b : (tensor<Bx3x3xf32>, tensor<Bx3x2xf32>) -> tensor<Bx3x2xf32>
     """
 
     on_parts = embedding.solution
+
+    def each(self, a: Array, b: Array) -> Any:
+        return super().each(a, b) if np.isfinite(a).all() else np.full_like(b, np.nan)
 
     def decompose(self) -> Value:
         lu, _, order = Lu(self.a).results

@@ -12,13 +12,14 @@ from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.extrema import amax, amin
 from mlc.frontend.functions.reduce.sums import inexact_only, kept, nansum, reduce_over, sum
-from mlc.frontend.operands import cast, floating, reshape, rounded_once, tracer
+from mlc.frontend.operands import cast, floating, number, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
-from mlc.ir.types import f32, f64
+from mlc.ir.types import f32, f64, i64
 
 
 @operation()
@@ -255,8 +256,8 @@ def _complex_logsumexp(x: Tracer, over: Sequence[int], keepdim: bool) -> Tensor:
 def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """(sum_i |x[i]| ** p) ** (1 / p), the vector norm of the elements over `dim`.
 
-    p = inf and -inf give the greatest and the least |x[i]|, and p = 0 the number of elements that are not 0. The
-    derivative at a norm of 0 is 0.
+    p = inf and -inf give the greatest and the least |x[i]|, and p = 0 the number of elements that are not 0. The norm
+    of one element is its absolute value, where the power would overflow, too. The derivative at a norm of 0 is 0.
 
     Args:
         input: Tensor of floats.
@@ -286,11 +287,19 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
     p = 2 if p == "fro" else p
     if isinstance(p, bool) or not isinstance(p, int | float):
         raise UserError(f"p = {p!r} is no norm", code="MLC0360", hint='use a number, "fro" or "nuc"')
+    over = axes(dim, x.ndim)
+    count = sizes.product(x.shape[a] for a in over)
+    if p != 0 and count == 1:
+        return kept(sum(E.abs(x), over), x, over, keepdim)
     if p in (math.inf, -math.inf):
         return (amax if p > 0 else amin)(E.abs(x), dim, keepdim)
     if p == 0:
         return cast(tracer(sum(x != 0, dim, keepdim)), x.type.dtype)
-    return rounded_once(lambda x: _norm(x, p, dim, keepdim), x)
+    if p == 1 or isinstance(count, int):
+        return rounded_once(lambda x: _norm(x, p, dim, keepdim), x)
+    alone = emit(T.Compare, "eq", tracer(count), number(1, i64))          # which only a call knows
+    return rounded_once(lambda x: E.where(alone, sum(E.where(alone, E.abs(x), 0.0), dim, keepdim),
+                                          _norm(tracer(E.where(alone, 0.0, x)), p, dim, keepdim)), x)
 
 
 def _nuclear(x: Tracer, dim: Dims, keepdim: bool) -> Tensor:

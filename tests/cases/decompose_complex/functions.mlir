@@ -45,3 +45,13 @@ func.func @products(%x: tensor<2x3xcomplex<f32>>, %y: tensor<3x2xcomplex<f32>>) 
   func.return %0, %1 : tensor<2x2xcomplex<f32>>, tensor<2x2xi1>
 }
 // run: @products([[1j, 0, 0], [0, 1, 1j]], [[1j, 2], [3, 4], [5, 1j]]) ~= ([[-1, 2j], [3 + 5j, 3]], [[True, True], [True, True]])
+// -----
+// The parts of a product are sums of rounded products, so that this has no real part.
+func.func @square(%x: tensor<3xf64>) -> tensor<3x2xf64> {
+  %0 = tensor.complex %x, %x : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xcomplex<f64>>
+  %1 = tensor.mul %0, %0 : tensor<3xcomplex<f64>>
+  %2 = tensor.view_as_real %1 : (tensor<3xcomplex<f64>>) -> tensor<3x2xf64>
+  %3 = tensor.rsqrt %2 : tensor<3x2xf64>
+  func.return %3 : tensor<3x2xf64>
+}
+// run: @square([0.3, 1.7, -5.1]) ~= [[inf, 2.35702260], [inf, 0.41594517], [inf, 0.13864839]]

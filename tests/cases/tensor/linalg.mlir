@@ -57,3 +57,12 @@ func.func @bits(%k: tensor<2xui32>) -> (tensor<1xui32>, tensor<1xui64>) {
   %1 = tensor.random_bits %k : tensor<2xui32> to tensor<1xui64>
   func.return %0, %1 : tensor<1xui32>, tensor<1xui64>
 }
+
+// What is not finite has no factors.
+// run: @not_finite([[1.0, inf], [4.0, 4.0]], [[1.0], [2.0]]) == ([[nan, nan], [nan, nan]], [0, 1], [0, 1], [[nan, nan], [nan, nan]], [[nan, nan], [0.0, nan]], [[nan], [nan]])
+func.func @not_finite(%x: tensor<2x2xf64>, %b: tensor<2x1xf64>) -> (tensor<2x2xf64>, tensor<2xi64>, tensor<2xi64>, tensor<2x2xf64>, tensor<2x2xf64>, tensor<2x1xf64>) {
+  %0:3 = tensor.lu %x : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xi64>, tensor<2xi64>)
+  %1:2 = tensor.qr %x : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2x2xf64>)
+  %2 = tensor.solve %x, %b : (tensor<2x2xf64>, tensor<2x1xf64>) -> tensor<2x1xf64>
+  func.return %0#0, %0#1, %0#2, %1#0, %1#1, %2 : tensor<2x2xf64>, tensor<2xi64>, tensor<2xi64>, tensor<2x2xf64>, tensor<2x2xf64>, tensor<2x1xf64>
+}
