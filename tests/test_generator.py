@@ -327,3 +327,8 @@ def test_filling_is_eager() -> None:
         mlc.compile(lambda x: nn.init.zeros_(x))(mlc.ones(2))
     with pytest.raises(mlc.UserError, match="MLC0421"):
         nn.init.zeros_(np.ones(2))  # type: ignore[arg-type]
+
+
+def test_one_trial_is_a_tensor() -> None:
+    """Of a tensor without dimensions numpy's comparison makes a number, which had no array."""
+    assert np.array_equal(mlc.bernoulli(mlc.tensor(1.0)).numpy(), np.float32(1))

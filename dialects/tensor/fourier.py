@@ -27,7 +27,8 @@ TABLE = 1 << 14
 class Dft(Composite, name="tensor.dft"):
     """result[k] = the sum over j of x[j] * e^(-2 pi i j k / n), j and k along axis; with `inverse`, + 2 pi i
 
-    The last axis holds real and imaginary parts. There is no factor 1 / n.
+    The last axis holds real and imaginary parts. There is no factor 1 / n. Zeros of the result are positive, whatever
+    the order of the sums, unless there is only one point.
 
         %r = tensor.dft %x {axis = 1} : tensor<Bx8x2xf32>
     """
@@ -58,7 +59,7 @@ class Dft(Composite, name="tensor.dft"):
             return x                                       # as it is, with the signs of zeros
         z = x[..., 0] + 1j * x[..., 1]
         z = np.fft.ifft(z, axis=self.axis, norm="forward") if self.inverse else np.fft.fft(z, axis=self.axis)
-        return np.stack([z.real, z.imag], -1)
+        return np.stack([z.real, z.imag], -1) + 0.0
 
     def decompose(self) -> Value:
         rank, shape = self.x.type.rank, self.x.type.shape
@@ -135,7 +136,7 @@ def _by_chirps(x: Value, sign: int) -> Value:
     padded = tensor.Pad(chirped, zero, zeros, (*[0] * len(batch), length - n, 0), zeros).result
     filtered = transform(times(transform(padded, -1), _pairs(spectrum, x.type.dtype)), 1)
     kept = tensor.Slice(filtered, zeros, (*batch, n, 2), (1,) * x.type.rank).result
-    return times(kept, _pairs(chirp, x.type.dtype))
+    return times(kept, _pairs(chirp, x.type.dtype)) + zero                    # of a zero it makes a positive one
 
 
 def _powers(k: Array, n: int, sign: int) -> Array:

@@ -62,7 +62,7 @@ def bernoulli(input: Operand, p: Operand = None, *, generator: Generator | None 
     chance = _probabilities(input, "input") if p is None else _probabilities(p, "p")
     kind = as_dtype("float64" if chance.dtype == np.float64 else float32)
     drawn = draw_floats(random.rand_like, shape, kind, source)
-    return wrap((drawn.array < chance).astype(to_numpy(wanted.ir)))
+    return wrap(np.asarray(drawn.array < chance).astype(to_numpy(wanted.ir)))      # of one number numpy makes no array
 
 
 def _recorded_bernoulli(p: Operand, shape: Sequence[Any], dtype: DType, source: Generator) -> Tensor:

@@ -43,7 +43,8 @@ UNARY = ("T.exp({x})", "T.sin({x})", "T.cos({x})", "T.tanh({x})", "T.abs({x})", 
          "T.nan_to_num({x})", "T.trunc({x}) + {x}", "T.frac({x})", "T.sinc({x})", "T.log2(T.abs({x}) + 2)")
 BINARY = ("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / (1.5 + T.abs({y}))", "T.maximum({x}, {y})",
           "T.minimum({x}, {y})", "T.atan2({x}, {y})", "T.hypot({x}, 1 + T.abs({y}))", "T.where({x} < {y}, {x}, {y})",
-          "T.fmod({x}, 0.7 + T.abs({y}))", "T.remainder({x}, 0.7 + T.abs({y}))", "T.lerp({x}, {y}, 0.3)",
+          "T.fmod({x}.clamp(-99, 99), 0.7 + T.abs({y}))", "T.remainder({x}.clamp(-99, 99), 0.7 + T.abs({y}))",
+          "T.lerp({x}, {y}, 0.3)",      # the remainder of a large number says nothing of the last bits of the other
           "T.logaddexp({x}, {y})", "T.addcmul({x}, {y}, {y})", "T.pow(T.abs({x}) + 0.5, {y})",
           "T.copysign({x}, T.nan_to_num({y}))", "T.xlogy({x}, T.abs({y}) + 1)", "T.fmax({x}, {y})",
          "T.heaviside({x}, {y})")
@@ -63,9 +64,9 @@ LIMITS = ("nn.functional.hardswish", "nn.functional.silu", "var_mean", "std_mean
 """Functions that give their limit at -inf, where PyTorch has NaN."""
 SORTED = ("bucketize", "searchsorted", "mode")
 """Functions of numbers in order, or that order them, which say nothing of NaN."""
-FREE = ("svd", "svd_lowrank", "pca_lowrank", "linalg.cond")
-"""Functions whose results are free: their signs, which follow from the random numbers that PyTorch draws, or the least
-singular value beside one that is 1e16 times as large."""
+FREE = ("svd", "linalg.svd", "linalg.eigh", "svd_lowrank", "pca_lowrank", "linalg.cond")
+"""Functions whose results are free: their signs, which mlc defines and LAPACK does not, or which follow from the random
+numbers that PyTorch draws, or the least singular value beside one that is 1e16 times as large."""
 FACTORS = re.compile(r"aten\.(_?linalg_(svd|pinv|qr|lu|inv|eigh|cholesky|ldl|lstsq|solve|det|slogdet|householder)|"
                      r"lu_solve|cholesky|geqrf|ormqr)")
 """PyTorch's operations that LAPACK computes."""
@@ -419,7 +420,7 @@ def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
     """The results of a call as arrays, or the text of its error."""
     try:
         found = [np.array(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
-        return found if all(x.dtype != object for x in found) else "no numbers"           # a function, say
+        return found if all(x.dtype.kind in "biufc" for x in found) else "no numbers"     # a function or a text, say
     except InternalError:
         raise
     except Error as error:
