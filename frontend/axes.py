@@ -9,7 +9,15 @@ from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 
 
 def plain_int(x: Any, what: str) -> int:
-    """Convert anything with `__index__` to a Python integer."""
+    """Convert anything with `__index__` to a Python integer that fits in 64 bits."""
+    n = any_int(x, what)
+    if not -2**63 <= n < 2**63:
+        raise UserError(f"{what} = {n} does not fit in 64 bits"[-200:], code="MLC0348")
+    return n
+
+
+def any_int(x: Any, what: str) -> int:
+    """Convert anything with `__index__` to a Python integer of any size."""
     if isinstance(x, bool) or not hasattr(x, "__index__"):
         raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected an integer"[:200], code="MLC0355")
     try:

@@ -18,7 +18,7 @@ import numpy as np
 
 from mlc.dialects.tensor.random import threefry_arrays
 from mlc.frontend.arguments import coded, coded_methods
-from mlc.frontend.axes import plain_int
+from mlc.frontend.axes import any_int
 from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import OPERATIONS, Array, Tensor, wrap
@@ -148,7 +148,7 @@ class Generator:
             UserError: `seed` is out of range (MLC0360).
             UserTypeError: `seed` is no integer (MLC0355).
         """
-        number = plain_int(seed, "seed")
+        number = any_int(seed, "seed")
         if not -1 << 63 <= number <= WORD:
             raise UserError(f"seed = {number}, expected an integer of 64 bits", code="MLC0360", loc=user_loc())
         self._restart(number & WORD, 0)

@@ -23,7 +23,7 @@ from mlc.ir import sizes
 from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import ComplexType, FloatType, IntType, ScalarType, bf16, c64, c128, f16, f32, f64, i1, i64
+from mlc.ir.types import ComplexType, FloatType, IntType, ScalarType, bf16, c64, c128, f16, f32, f64, i1, i64, ui64
 
 NUMBER = (bool, int, float, complex)
 
@@ -41,10 +41,13 @@ def refuse_several(value: Any) -> None:
 
 
 def number(value: bool | int | float | complex | Tensor, dtype: ScalarType, weak: bool = False) -> Tracer:
-    """Record a Python number as a 0-d tensor; integers wrap around as in a cast. A 0-d tensor may stand for one."""
+    """Record a Python number as a 0-d tensor; integers of 64 bits wrap around as in a cast. A 0-d tensor may stand for
+    one."""
     if isinstance(value, Tensor):
         refuse_several(value)
         return cast(tracer(value), dtype, weak)
+    if isinstance(value, int) and not -2**63 <= value < (2**64 if dtype == ui64 else 2**63):
+        raise UserError(f"{value} does not fit in 64 bits"[-200:], code="MLC0348")
     if isinstance(dtype, IntType) and not dtype.is_bool:
         if isinstance(value, float | complex):
             raise UserTypeError(f"{value} is no {dtype}", code="MLC0352")

@@ -397,8 +397,19 @@ def _sizes_of(op: Op) -> Iterator[Size]:
             work += x.shape
 
 
-def _check_elements(op: Op) -> None:
-    """UserMemoryError if a result has more elements than there may be, whatever its unknown sizes are."""
+def _check_numbers(op: Op) -> None:
+    """UserMemoryError if a result has more elements than there may be, whatever its unknown sizes are, and UserError if
+    an attribute, such as a stride, does not fit in 64 bits: the operation may check it, or one it is decomposed into.
+    """
+    if not isinstance(op, T.Full):                         # which knows its type, as unsigned numbers may be larger
+        work: list[Any] = list(op.attrs.values())
+        while work:
+            x = work.pop()
+            if type(x) is tuple:
+                work += x
+            elif type(x) is int and not -2**63 <= x < 2**63:
+                raise UserError(f"{op.name.removeprefix('tensor.')}: {x} does not fit in 64 bits"[-200:],
+                                code="MLC0348", loc=user_loc())
     for result in op.results:
         if isinstance(result.type, TensorType):
             shape = result.type.shape
@@ -443,7 +454,7 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
 
     out = cls(*map(unwrap, args), **{k: unwrap(v) for k, v in attrs.items()})
     op: Op = out.op if isinstance(out, Value) else out  # type: ignore[assignment]
-    _check_elements(op)
+    _check_numbers(op)
     if trace.root.named:
         trace.check_sizes(op.name.removeprefix("tensor."), _sizes_of(op))
     if isinstance(out, Value):

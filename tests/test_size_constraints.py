@@ -287,7 +287,7 @@ def test_a_data_dependent_size_beyond_64_bits_is_refused_when_compiled() -> None
 def test_images_beyond_memory(mode: str) -> None:
     """Places were counted by numpy, which makes nothing of 2**63 - 1 of them."""
     for size in (2**46, 2**62, 2**63 - 1, 2**64):
-        with pytest.raises(UserError, match=r"is no size|beyond all memory"):
+        with pytest.raises(UserError, match=r"is no size|beyond all memory|64 bits"):
             mlc.nn.functional.interpolate(mlc.ones(1, 1, 4, 4), size=(size, 4), mode=mode)
 
 
@@ -298,3 +298,37 @@ def test_indices_beyond_64_bits(index: int) -> None:
         x[index]
     with pytest.raises(UserError, match="MLC0366"):
         x[index] = 1
+
+
+def test_attributes_beyond_64_bits() -> None:
+    """Pooling itself does not look at its stride: the windows that it is decomposed into did, as an error of a pass."""
+    with pytest.raises(UserError, match=r"MLC0348.*max_pool.*9223372036854775808 does not fit in 64 bits"):
+        mlc.nn.functional.max_pool1d(mlc.ones(1, 1, 16), 1, 2**63)
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, 2**64 + 1, -2**63 - 1])
+@pytest.mark.parametrize("f", [
+    lambda x, n: x == n,
+    lambda x, n: x + n,
+    lambda x, n: mlc.maximum(x, n),
+    lambda x, n: mlc.where(x > 1, x, n),
+    lambda x, n: mlc.clamp(x, max=n),
+    lambda x, n: mlc.tril(x, n),
+    lambda x, n: mlc.tril_indices(3, 3, n),
+    lambda x, n: mlc.vander(x[0], n),
+    lambda x, n: mlc.roll(x, n, 0),
+])
+def test_numbers_beyond_64_bits(f: Any, number: int) -> None:
+    """Eager code refused them as operands; what was recorded computed with their last 64 bits."""
+    for dtype in (mlc.int64, mlc.float32):
+        x = mlc.ones(3, 3, dtype=dtype)
+        for g in (f, mlc.compile(f)):
+            with pytest.raises(UserError, match="MLC0348"):
+                g(x, number)
+        with pytest.raises(UserError, match="MLC0348"):
+            mlc.compile(lambda x: f(x, number), dynamic=True)(x)
+
+
+def test_unsigned_numbers_have_64_bits() -> None:
+    largest = mlc.compile(lambda: mlc.full((1,), 2**64 - 1, dtype=mlc.uint64))()
+    assert int(largest.numpy()[0]) == 2**64 - 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.autograd.grad_mode import no_grad
-from mlc.frontend.axes import plain_int
+from mlc.frontend.axes import any_int
 from mlc.frontend.dtypes import DType, as_dtype, float32, int64, of_ir
 from mlc.frontend.functions import random
 from mlc.frontend.functions.create import creation
@@ -57,7 +57,7 @@ def _words(count: int, generator: Generator | None) -> Array:
 
 def _integers(shape: Sequence[Any], low: int, high: int, dtype: DTypeLike, generator: Generator | None) -> Tensor:
     """Integers in [low, high): up to 2^32 of them as `mlc.random.randint` draws them."""
-    first, count = plain_int(low, "low"), plain_int(high, "high") - plain_int(low, "low")
+    first, count = any_int(low, "low"), any_int(high, "high") - any_int(low, "low")
     wanted = as_dtype(dtype)
     if count <= 0:
         raise UserError(f"there is no integer from {low} up to {high}", code="MLC0360")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.random import threefry_values
-from mlc.frontend.axes import plain_int
+from mlc.frontend.axes import any_int, plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
@@ -43,7 +43,7 @@ def key(seed: int) -> Tensor:
         >>> mlc.random.key(7)
         tensor([0, 7], dtype=mlc.uint32)
     """
-    number = plain_int(seed, "seed") & ((1 << 64) - 1)
+    number = any_int(seed, "seed") & ((1 << 64) - 1)
     words = wrap(np.array([number >> 32, number & 0xFFFFFFFF], np.uint32))
     return tracer(words) if state.trace is not None else words
 
@@ -119,6 +119,9 @@ def fold_in(key: Operand, data: Operand) -> Tensor:
 
 class _Pair:
     """Results of a builder, as `emit` reads those of an operation."""
+
+    name = "fold_in"
+    attrs: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, results: Sequence[Value]) -> None:
         self.results = results
