@@ -5,7 +5,7 @@ Where the blocks of an array along an axis are contiguous, they are sent from it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.transport import collectives
 from mlc.backends.transport.transport import MESSAGE_TAGS, Request, wait_for
-from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter
+from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, sends_whole
 from mlc.dialects.shard.messages import Recv, Send
 from mlc.ir.sizes import Dim
 from mlc.ir.types import to_numpy
@@ -22,27 +22,32 @@ from mlc.ir.types import to_numpy
 Array = np.ndarray[Any, Any]
 
 
-def carry_out(op: Collective, x: Array, mesh: RankMesh) -> Array:
-    """The result of this rank."""
+def begin(op: Collective, x: Array, mesh: RankMesh) -> Callable[[], Array]:
+    """Send what this rank has; the function that waits for the others and gives the result of this rank."""
     group, transport = mesh.group(op.axes), mesh.transport
     match op:
         case AllReduce():
-            return collectives.all_reduce(transport, group, x, op.kind)
+            return collectives.begin_all_reduce(transport, group, x, op.kind)
         case ReduceScatter():
-            return collectives.reduce_scatter(transport, group, np.split(x, len(group), op.axis), op.kind)
+            return collectives.begin_reduce_scatter(transport, group, np.split(x, len(group), op.axis), op.kind)
         case AllGather():
-            out = np.empty(op.result.type.shape, x.dtype)
-            into = _blocks(out, len(group), op.axis)
-            parts = collectives.all_gather(transport, group, x, into=into)
+            out, axis = np.empty(op.result.type.shape, x.dtype), op.axis
+            into = _blocks(out, len(group), axis)
+            finish = collectives.begin_all_gather(transport, group, x, into=into)
         case AllToAll():
-            out = np.empty(op.result.type.shape, x.dtype)
-            into = _blocks(out, len(group), op.concat)
-            parts = collectives.all_to_all(transport, group, np.split(x, len(group), op.split),
-                                           shapes=[_block_shape(out.shape, len(group), op.concat)] * len(group),
-                                           into=into)
+            out, axis = np.empty(op.result.type.shape, x.dtype), op.concat
+            into = _blocks(out, len(group), axis)
+            finish = collectives.begin_all_to_all(transport, group, np.split(x, len(group), op.split),
+                                                  shapes=[_block_shape(out.shape, len(group), axis)] * len(group),
+                                                  into=into)
         case _:
             raise AssertionError(f"{op.name} is no collective of segments")
-    return out if into is not None else np.concatenate(parts, op.axis if isinstance(op, AllGather) else op.concat, out)
+
+    def joined() -> Array:
+        parts = finish()
+        return out if into is not None else np.concatenate(parts, axis, out)
+
+    return joined
 
 
 def start_sending(op: Send, x: Array, mesh: RankMesh) -> tuple[int, Request]:
@@ -61,9 +66,11 @@ def receive(op: Recv, mesh: RankMesh) -> Array:
 
 
 def scratch_bytes(op: Collective) -> int:
-    """The bytes that `carry_out` takes besides the operand and the result."""
+    """The bytes that it takes to carry one out, besides the operand and the result."""
     n, size, shape = op.group_size(), op.operand_bytes(), op.x.type.shape
     match op:
+        case AllReduce() if sends_whole(n, size):          # the operands of the others
+            return size * (n - 1)
         case AllReduce():                                  # uneven parts are received elsewhere than in the result
             return -(-size // n) if op.x.type.size % n else 0
         case ReduceScatter():                              # the parts of the others, and those for them

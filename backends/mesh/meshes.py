@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -75,15 +75,24 @@ class RankMesh:
 
     def agree(self, what: str, *parts: bytes) -> None:
         """RankError (MLC0972) unless all ranks do the same: call this with equal texts and bytes."""
+        self.begin_agreement(what, *parts)()
+
+    def begin_agreement(self, what: str, *parts: bytes) -> Callable[[], None]:
+        """Tell the other ranks what this one does; the function that waits for theirs, and raises as `agree` does."""
         if self.topology.ranks == 1:
-            return
+            return lambda: None
         mine = np.zeros(DESCRIBED, np.uint8)
         digest = hashlib.sha256(what.encode())
         for part in parts:
             digest.update(len(part).to_bytes(8, "little") + part)
         text = (digest.digest() + what.encode())[:DESCRIBED]
         mine[:len(text)] = np.frombuffer(text, np.uint8)
-        found = collectives.all_gather(self.transport, tuple(range(self.topology.ranks)), mine, name="agreement")
+        finish = collectives.begin_all_gather(self.transport, tuple(range(self.topology.ranks)), mine,
+                                              name="agreement")
+        return lambda: self._check_agreement(what, mine, finish())
+
+    def _check_agreement(self, what: str, mine: Array, found: Sequence[Array]) -> None:
+        """RankError (MLC0972) unless all ranks have sent the same message."""
         other = next((rank for rank, x in enumerate(found) if not np.array_equal(x, mine)), None)
         if other is None:
             return

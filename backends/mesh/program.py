@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mlc.backends.cached_code import loaded
 from mlc.backends.executable import Arena
-from mlc.backends.mesh.carry_out import carry_out, receive, start_sending
+from mlc.backends.mesh.carry_out import begin, receive, start_sending
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.toolchain import Toolchain, toolchain_for
 from mlc.backends.transport.transport import Request, wait_for
@@ -33,6 +33,8 @@ from mlc.ir.types import ComplexType, TensorType
 from mlc.passes import pipeline
 
 Array = np.ndarray[Any, Any]
+TOGETHER = 1 << 16
+"""Most bytes of an operand whose collective is on its way together with others: what is longer would be held longer."""
 _scratch: deque[Arena] = deque()
 """Scratch memory of segments, of which a rank runs one at a time."""
 
@@ -100,13 +102,18 @@ def function_of(module: Op, name: str) -> Func:
 
 @dataclass
 class _Step:
-    """A call of a segment (`entry`), or an operation between segments, from and to numbered slots."""
+    """A call of a segment (`entry`), or an operation between segments, from and to numbered slots.
+
+    last       slots that no later step takes
+    with_next  whether it is a collective that is on its way together with that of the next step
+    """
 
     op: Op
     entry: Any
     takes: list[int]
     gives: list[int]
-    last: list[int]                          # slots that no later step takes
+    last: list[int] = field(default_factory=list)
+    with_next: bool = False
 
 
 class RankProgram:
@@ -141,6 +148,9 @@ class RankProgram:
         for step in reversed(self.steps):
             step.last = [slot for slot in {*step.takes, *step.gives} if slot not in kept]
             kept |= {*step.takes, *step.gives}
+        _put_together(self.steps)
+        self._first = next((i for i, step in enumerate(self.steps)
+                            if isinstance(step.op, shard.Collective | shard.Message)), len(self.steps))
 
     def _add_steps(self, function: Func, slots: dict[Value, int]) -> None:
         """Add the operations of a function; those of a task of a pipeline take the place of its call."""
@@ -156,7 +166,7 @@ class RankProgram:
             slots |= {r: self.slots + i for i, r in enumerate(op.results)}
             self.slots += len(op.results)
             entry = None if called is None else self._entry(called)
-            self.steps.append(_Step(op, entry, [slots[v] for v in op.operands], [slots[r] for r in op.results], []))
+            self.steps.append(_Step(op, entry, [slots[v] for v in op.operands], [slots[r] for r in op.results]))
 
     def _entry(self, segment: Func) -> Any:
         """The code of a segment, which may be called several times."""
@@ -170,19 +180,29 @@ class RankProgram:
         None stands for a result of which this rank has none.
         """
         _ = self.mesh.transport                            # refuses an abstract mesh
-        if self.communicates or alike:
-            self.mesh.agree(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike))
+        agree = self.mesh.begin_agreement(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike)) \
+            if self.communicates or alike else lambda: None
         values: list[Any] = [*(args[i] for i in self.takes), *[None] * (self.slots - len(self.takes))]
         sent: list[tuple[int, Request]] = []
-        for step in self.steps:
-            self._take(step, values, sent)
+        begun: list[tuple[int, Callable[[], Array]]] = []
+        for i, step in enumerate(self.steps):
+            if i == self._first:                           # what is computed before that is of this rank alone
+                agree()
+            self._take(step, values, sent, begun)
+        if self._first == len(self.steps):
+            agree()
         for to, request in sent:
             wait_for("shard.send", to, request, self.mesh.transport.deadline(None))
         found = dict(zip(self.gives, (values[slot] for slot in self.results)))
         return [found.get(i) for i in range(len(self.placed))]
 
-    def _take(self, step: _Step, values: list[Any], sent: list[tuple[int, Request]]) -> None:
-        """Run a step; what no later one takes is freed."""
+    def _take(self, step: _Step, values: list[Any], sent: list[tuple[int, Request]],
+              begun: list[tuple[int, Callable[[], Array]]]) -> None:
+        """Run a step; what no later one takes is freed.
+
+        sent   messages on their way
+        begun  collectives on their way, by the slots of their results
+        """
         taken = [values[slot] for slot in step.takes]
         if step.entry is not None:
             given = step.entry.call(taken)
@@ -196,11 +216,36 @@ class RankProgram:
             sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
         else:
             assert isinstance(step.op, shard.Collective)
-            given = [carry_out(step.op, taken[0], self.mesh)]
+            begun.append((step.gives[0], begin(step.op, taken[0], self.mesh)))
+            if step.with_next:
+                return
+            for slot, finish in begun:
+                values[slot] = finish()
+            begun.clear()
+            given = [values[step.gives[0]]]
         for slot, x in zip(step.gives, given):
             values[slot] = x
         for slot in step.last:
             values[slot] = None
+
+
+def _put_together(steps: Sequence[_Step]) -> None:
+    """Have short collectives that follow each other be on their way at once: each would wait as long for the others.
+
+    What they take is there until all of them are done.
+    """
+    given = set[int]()
+    for step, after in zip(steps, steps[1:]):
+        given |= set(step.gives)
+        step.with_next = _is_short(step) and _is_short(after) and given.isdisjoint(after.takes)
+        if step.with_next:
+            after.last, step.last = [*step.last, *after.last], []
+        else:
+            given.clear()
+
+
+def _is_short(step: _Step) -> bool:
+    return isinstance(step.op, shard.Collective) and step.op.operand_bytes() <= TOGETHER
 
 
 def _compiled(module: Module, name: str, host: Toolchain) -> Any:

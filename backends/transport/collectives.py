@@ -6,11 +6,13 @@ bytes on the wire are those of the theory, for n ranks and arrays of S bytes, pe
     all_gather      (n-1) S                 every rank sends its array to each other
     all_to_all      (n-1)/n S               each piece goes to its rank
     reduce_scatter  (n-1)/n S               the same, and the owner of a piece folds it
-    all_reduce      2 (n-1)/n S             a reduce_scatter of pieces, and an all_gather of the results
+    all_reduce      2 (n-1)/n S             a reduce_scatter of pieces, and an all_gather of the results; or, where that
+                                            takes hardly more (`sends_whole`), every rank sends its array to each other
     broadcast       S for each receiver     along a binomial tree
 
+A `begin_...` variant sends what this rank has, and returns a function that waits for the others and gives the result.
 A `start_...` variant returns a handle at once, whose `wait` gives the result. The collectives of a group have to be
-called, or started, in the same order on all of its ranks; `tag` is for a call whose place in that order was taken
+called, begun or started in the same order on all of its ranks; `tag` is for a call whose place in that order was taken
 before (`Transport.next_tag`).
 """
 
@@ -24,6 +26,7 @@ from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.fold import check_kind, fold
 from mlc.backends.transport.pending import Handle
 from mlc.backends.transport.transport import Array, Group, Request, Transport, wait_all, wait_for
+from mlc.dialects.shard.collectives import sends_whole
 
 
 def all_gather(t: Transport, group: Group, x: Array, timeout: float | None = None, tag: int | None = None,
@@ -32,12 +35,23 @@ def all_gather(t: Transport, group: Group, x: Array, timeout: float | None = Non
 
     into  contiguous arrays for the results, by position
     """
+    return begin_all_gather(t, group, x, timeout, tag, name, into)()
+
+
+def begin_all_gather(t: Transport, group: Group, x: Array, timeout: float | None = None, tag: int | None = None,
+                     name: str = "all_gather", into: Sequence[Array] | None = None) -> Callable[[], list[Array]]:
+    """The first half of `all_gather`."""
     x = _contiguous(x)
-    into = [np.empty_like(x) for _ in group] if into is None else list(into)
-    into[position(t, group)][...] = x
-    _complete(t, group, name, [x] * len(group), into, t.deadline(timeout), tag)
-    t.traffic.add(name, x.nbytes * (len(group) - 1))
-    return into
+    results = [np.empty_like(x) for _ in group] if into is None else list(into)
+    results[position(t, group)][...] = x
+    complete = _begun(t, group, name, [x] * len(group), results, t.deadline(timeout), tag)
+
+    def finish() -> list[Array]:
+        complete()
+        t.traffic.add(name, x.nbytes * (len(group) - 1))
+        return results
+
+    return finish
 
 
 def all_to_all(t: Transport, group: Group, pieces: Sequence[Array], timeout: float | None = None,
@@ -48,24 +62,46 @@ def all_to_all(t: Transport, group: Group, pieces: Sequence[Array], timeout: flo
     shapes  those of the results, by position; of none, all ranks send this one what it sends them
     into    contiguous arrays for the results, by position
     """
+    return begin_all_to_all(t, group, pieces, timeout, tag, shapes, into)()
+
+
+def begin_all_to_all(t: Transport, group: Group, pieces: Sequence[Array], timeout: float | None = None,
+                     tag: int | None = None, shapes: Sequence[tuple[int, ...]] | None = None,
+                     into: Sequence[Array] | None = None) -> Callable[[], list[Array]]:
+    """The first half of `all_to_all`."""
     me, name = position(t, group), "all_to_all"
-    pieces = _checked(name, group, pieces)
-    if into is None:
-        into = [np.empty(shape, pieces[me].dtype) for shape in shapes or [piece.shape for piece in pieces]]
-    into = list(into)
-    into[me][...] = pieces[me]
-    _complete(t, group, name, pieces, into, t.deadline(timeout), tag)
-    t.traffic.add(name, _bytes_for_others(me, pieces))
-    return into
+    sent = _checked(name, group, pieces)
+    results = [np.empty(shape, sent[me].dtype) for shape in shapes or [piece.shape for piece in sent]] \
+        if into is None else list(into)
+    results[me][...] = sent[me]
+    complete = _begun(t, group, name, sent, results, t.deadline(timeout), tag)
+
+    def finish() -> list[Array]:
+        complete()
+        t.traffic.add(name, _bytes_for_others(me, sent))
+        return results
+
+    return finish
 
 
 def reduce_scatter(t: Transport, group: Group, pieces: Sequence[Array], kind: str, timeout: float | None = None,
                    tag: int | None = None) -> Array:
     """The combination of the pieces that all ranks have for this position. They have one shape per position."""
-    name, pieces = "reduce_scatter", _checked("reduce_scatter", group, pieces)
-    result = _reduced(t, group, name, pieces, kind, t.deadline(timeout), tag)
-    t.traffic.add(name, _bytes_for_others(position(t, group), pieces))
-    return result
+    return begin_reduce_scatter(t, group, pieces, kind, timeout, tag)()
+
+
+def begin_reduce_scatter(t: Transport, group: Group, pieces: Sequence[Array], kind: str, timeout: float | None = None,
+                         tag: int | None = None) -> Callable[[], Array]:
+    """The first half of `reduce_scatter`."""
+    name, sent = "reduce_scatter", _checked("reduce_scatter", group, pieces)
+    reduce = _begun_reduction(t, group, name, sent, kind, t.deadline(timeout), tag)
+
+    def finish() -> Array:
+        result = reduce()
+        t.traffic.add(name, _bytes_for_others(position(t, group), sent))
+        return result
+
+    return finish
 
 
 def all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float | None = None,
@@ -74,23 +110,37 @@ def all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float |
 
     before_receiving  called once this rank's pieces are on their way, and before any are received under the same tag
     """
+    return begin_all_reduce(t, group, x, kind, timeout, tag, before_receiving)()
+
+
+def begin_all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float | None = None,
+                     tag: int | None = None, before_receiving: Callable[[], None] | None = None
+                     ) -> Callable[[], Array]:
+    """The first half of `all_reduce`."""
     name, me, n = "all_reduce", position(t, group), len(group)
     tag, deadline, flat = t.next_tag(group) if tag is None else tag, t.deadline(timeout), _contiguous(x).reshape(-1)
+    whole = sends_whole(n, flat.nbytes)
     bounds = [flat.size * p // n for p in range(n + 1)]
-    pieces = [flat[start:end] for start, end in zip(bounds, bounds[1:])]
-    even = flat.size % n == 0
-    if even:                                               # the result has room for what it is computed from
-        result = np.empty_like(flat)
-        mine = _reduced(t, group, name, pieces, kind, deadline, tag, before_receiving, np.split(result, n))
-    else:
-        mine = _reduced(t, group, name, pieces, kind, deadline, tag, before_receiving)
-        result = np.empty_like(flat)
-    into = [result[start:end] for start, end in zip(bounds, bounds[1:])]
-    if not even:
-        into[me][...] = mine
-    _complete(t, group, name, [into[me]] * n, into, deadline, tag)
-    t.traffic.add(name, _bytes_for_others(me, pieces) + mine.nbytes * (n - 1))
-    return result.reshape(x.shape)
+    pieces = [flat] * n if whole else [flat[start:end] for start, end in zip(bounds, bounds[1:])]
+    even = flat.size % n == 0 and not whole
+    room = np.empty_like(flat) if even else None           # the result's, for what it is computed from
+    reduce = _begun_reduction(t, group, name, pieces, kind, deadline, tag, before_receiving,
+                              None if room is None else np.split(room, n))
+
+    def finish() -> Array:
+        mine = reduce()
+        if whole:
+            t.traffic.add(name, flat.nbytes * (n - 1))
+            return mine.reshape(x.shape)
+        result = np.empty_like(flat) if room is None else room
+        into = [result[start:end] for start, end in zip(bounds, bounds[1:])]
+        if room is None:
+            into[me][...] = mine
+        _begun(t, group, name, [into[me]] * n, into, deadline, tag)()
+        t.traffic.add(name, _bytes_for_others(me, pieces) + mine.nbytes * (n - 1))
+        return result.reshape(x.shape)
+
+    return finish
 
 
 def broadcast(t: Transport, group: Group, x: Array, root: int, timeout: float | None = None,
@@ -189,18 +239,22 @@ def _in_order(group: Group, name: str, received: dict[int, Request], arrays: Seq
         yield array
 
 
-def _complete(t: Transport, group: Group, name: str, pieces: Sequence[Array], into: Sequence[Array], deadline: float,
-              tag: int | None) -> None:
-    """Send piece i to position i, and have its piece for this position."""
+def _begun(t: Transport, group: Group, name: str, pieces: Sequence[Array], into: Sequence[Array], deadline: float,
+           tag: int | None) -> Callable[[], None]:
+    """Send piece i to position i; the function that waits until it has come, and this position's pieces are there."""
     received, sent = _exchange(t, group, t.next_tag(group) if tag is None else tag, pieces, into)
-    wait_all(name, received, deadline)
-    wait_all(name, sent, deadline)
+
+    def complete() -> None:
+        wait_all(name, received, deadline)
+        wait_all(name, sent, deadline)
+
+    return complete
 
 
-def _reduced(t: Transport, group: Group, name: str, pieces: Sequence[Array], kind: str, deadline: float,
-             tag: int | None, before_receiving: Callable[[], None] | None = None,
-             into: Sequence[Array] | None = None) -> Array:
-    """The fold of the pieces for this position, which begins while some of them are on their way.
+def _begun_reduction(t: Transport, group: Group, name: str, pieces: Sequence[Array], kind: str, deadline: float,
+                     tag: int | None, before_receiving: Callable[[], None] | None = None,
+                     into: Sequence[Array] | None = None) -> Callable[[], Array]:
+    """Send the pieces; the function that folds those for this position, while some of them are on their way.
 
     into  memory of their size for the pieces of each position, and at this one for the result
     """
@@ -210,9 +264,14 @@ def _reduced(t: Transport, group: Group, name: str, pieces: Sequence[Array], kin
               for p in range(len(group))]
     tag = t.next_tag(group) if tag is None else tag
     received, sent = _exchange(t, group, tag, pieces, arrays, before_receiving)
-    result = fold(_in_order(group, name, received, arrays, deadline), kind, dtype, None if into is None else into[me])
-    wait_all(name, sent, deadline)
-    return result
+
+    def reduce() -> Array:
+        result = fold(_in_order(group, name, received, arrays, deadline), kind, dtype,
+                      None if into is None else into[me])
+        wait_all(name, sent, deadline)
+        return result
+
+    return reduce
 
 
 def _contiguous(x: Array) -> Array:

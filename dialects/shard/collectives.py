@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from mlc.ir.interp import Frame, Ranks
 
 
+WHOLE, MORE = 1 << 18, 64
+"""Most bytes of an operand that every rank sends to each other to have it reduced, and of what that is more than parts
+of it and of the result."""
+
+
 class Collective(HostOp, TensorOp, pure=True):
     """An operation of all ranks along `axes` of a mesh.
 
@@ -92,6 +97,8 @@ class AllReduce(Collective, name="shard.all_reduce"):
 
     def bytes_sent(self) -> int:
         n, elements = self.group_size(), self.operand_bytes() // self.x.type.dtype.itemsize
+        if sends_whole(n, self.operand_bytes()):
+            return self.operand_bytes() * (n - 1)
         largest = -(-elements // n)                        # of the parts; that of the last rank
         return int((elements - largest + largest * (n - 1)) * self.x.type.dtype.itemsize)
 
@@ -203,6 +210,14 @@ class ProcessIndex(HostOp, name="shard.process_index", pure=True):
 
     def interpret(self, frame: Frame) -> Any:
         return np.int64(self.mesh.position(ranks_of(self, frame).rank, self.axes))
+
+
+def sends_whole(ranks: int, size: int) -> bool:
+    """Whether an all-reduce of operands of so many bytes sends them whole, and each rank combines them all.
+
+    That is one phase of messages and not two; between two ranks it sends no more bytes.
+    """
+    return ranks > 1 and size <= WHOLE and (ranks - 1) * (ranks - 2) * size <= MORE * ranks
 
 
 def ranks_of(op: Op, frame: Frame) -> Ranks:

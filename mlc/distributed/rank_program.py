@@ -279,12 +279,14 @@ def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) 
     What is sent may stay until there is a message that its receiver sends later.
     """
     sizes: dict[int, int] = {}
-    most = now = 0
+    most = now = scratch = 0
     on_the_way: dict[int, int] = {}
     for step in program.steps:
         sizes |= {slot: bytes_of(v) for slot, v in zip(step.gives, step.op.results)}
         now += sum(sizes[slot] for slot in step.gives)
-        most = max(most, now + (scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0))
+        scratch += scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0
+        most = max(most, now + scratch)
+        scratch = scratch if step.with_next else 0
         freed = sum(sizes.pop(slot, 0) for slot in step.last)
         if isinstance(step.op, shard.Send):
             on_the_way[step.op.tag] = freed
@@ -293,8 +295,8 @@ def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) 
             freed += sum(on_the_way.pop(tag, 0) for tag in _received_before(step.op, messages[step.op.peer]))
         now -= freed
     now -= sum(on_the_way.values())
-    scratch = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
-    return most - now + scratch
+    arena = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
+    return most - now + arena
 
 
 def _received_before(op: shard.Recv, messages: Sequence[shard.Message]) -> list[int]:

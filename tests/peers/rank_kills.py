@@ -167,7 +167,7 @@ class Watched:
             into.append((time.monotonic(), line))
 
     def said(self, what: str, start: int = 0) -> list[str]:
-        """What has been said after some words, from a line on."""
+        """The numbers that were printed after some words, from a line on."""
         return re.findall(rf"{what} ([0-9a-f]+)", "".join(line for _, line in self.printed[start:]))
 
     def processes(self, start: int) -> dict[int, int]:
