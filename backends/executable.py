@@ -146,14 +146,18 @@ class Entry(ArgumentChecks):
         """Call the function on `arrays`; `sizes` binds symbols that no argument binds."""
         interface = self.interface
         self._check_count(arrays)
-        inputs = [self._array(i, array) for i, array in enumerate(arrays)]
-        env = self._bind(inputs, sizes or {})
-        shapes = self._result_shapes(env)
+        if interface.symbols or sizes:
+            inputs = [self._array(i, array) for i, array in enumerate(arrays)]
+            env = self._bind(inputs, sizes or {})
+            given = [(shape, dtype) for shape, (_, dtype, _) in zip(self._result_shapes(env), self._results)]
+        else:
+            inputs = [self.checked_array(i, array) for i, array in enumerate(arrays)]
+            env, given = {}, self.static_results
         pointers = [data_address(array) for array in inputs]
         self.check_overlap(inputs, pointers)
         try:
             results = [inputs[a] if a >= 0 else new_array(shape, dtype)
-                       for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
+                       for a, (shape, dtype) in zip(interface.aliases, given)]
         except MemoryError as error:
             raise UserMemoryError(f"{interface.name}: its results do not fit in memory: {error}",
                                   code="MLC0328") from None

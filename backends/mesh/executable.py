@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -101,8 +102,14 @@ class Entry(ArgumentChecks):
                              [x for x in arrays if not isinstance(x, MeshArray)])
         types: Any = self.interface.type.results
         held = [np.empty(0, to_numpy(type.dtype)) if x is None else x for x, type in zip(shards, types)]
+        shapes = self._result_shapes(env) if env else self._static_shapes
         return [MeshArray(self.mesh, placed.sharding, shape, x, placed.used)
-                for placed, shape, x in zip(program.placed, self._result_shapes(env), held)]
+                for placed, shape, x in zip(program.placed, shapes, held)]
+
+    @cached_property
+    def _static_shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the results, if there are no symbols."""
+        return self._result_shapes({})
 
     def program(self, args: Sequence[Placement], env: Mapping[str, int]) -> RankProgram:
         """The program for arguments that are divided in this way."""

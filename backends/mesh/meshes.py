@@ -36,12 +36,14 @@ class RankMesh:
     carrier    the transport of its messages; None for an abstract mesh, on which nothing runs
     number     N of its device `mesh:N`
     neighbours the ranks that are processes of this host, in order, with this one
+    groups     those that were asked for, by axes
     """
 
     topology: Mesh
     carrier: Transport | None = field(repr=False)
     number: int = 0
     neighbours: tuple[int, ...] = (0,)
+    groups: dict[Axes, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def device(self) -> str:
@@ -81,12 +83,10 @@ class RankMesh:
         """Tell the other ranks what this one does; the function that waits for theirs, and raises as `agree` does."""
         if self.topology.ranks == 1:
             return lambda: None
-        mine = np.zeros(DESCRIBED, np.uint8)
         digest = hashlib.sha256(what.encode())
         for part in parts:
             digest.update(len(part).to_bytes(8, "little") + part)
-        text = (digest.digest() + what.encode())[:DESCRIBED]
-        mine[:len(text)] = np.frombuffer(text, np.uint8)
+        mine = np.frombuffer((digest.digest() + what.encode())[:DESCRIBED].ljust(DESCRIBED, b"\0"), np.uint8)
         finish = collectives.begin_all_gather(self.transport, tuple(range(self.topology.ranks)), mine,
                                               name="agreement")
         return lambda: self._check_agreement(what, mine, finish())
@@ -112,7 +112,9 @@ class RankMesh:
 
     def group(self, axes: Axes) -> tuple[int, ...]:
         """The ranks that differ from this one along some axes only, by position."""
-        return self.topology.group(self.rank, axes)
+        if axes not in self.groups:
+            self.groups[axes] = self.topology.group(self.rank, axes)
+        return self.groups[axes]
 
 
 def make(topology: Mesh, abstract: bool = False) -> RankMesh:

@@ -7,6 +7,7 @@ of their own.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
@@ -24,7 +25,10 @@ _LATE = 0.5
 
 
 class MpiTransport(Transport):
-    """The messages of this process in MPI's world."""
+    """The messages of this process in MPI's world.
+
+    crowded  whether there are more ranks on this host than it has processors
+    """
 
     backend = "mpi"
 
@@ -35,6 +39,9 @@ class MpiTransport(Transport):
                             hint="use one that has MPI_THREAD_MULTIPLE, as the wheel mpich does")
         world = MPI.COMM_WORLD
         super().__init__(world.rank, world.size, timeout)
+        host = world.Split_type(MPI.COMM_TYPE_SHARED)
+        self.crowded = host.size > len(os.sched_getaffinity(0))
+        host.Free()
         self._mpi, self._messages, self._notices = MPI, world.Dup(), world.Dup()
         self._mailbox = Mailbox(self.rank)                 # for what became of other ranks only
         self._left: dict[int, float] = {}
@@ -137,4 +144,6 @@ class _Request:
                 self._transport.check(self._other)
                 if end is not None and time.monotonic() > end:
                     raise TimeoutError
+            if self._transport.crowded and polls < _SPINS:
+                os.sched_yield()                           # to a rank that this one waits for, maybe
             time.sleep(0 if polls < _SPINS else _NAP if polls < 20 * _SPINS else _LONG_NAP)
