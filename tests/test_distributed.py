@@ -177,7 +177,7 @@ def test_a_rank_that_does_not_call_is_named() -> None:
         if rank == 1:
             time.sleep(1.0)
         with pytest.raises(dist.RankError) as e:
-            dist.all_reduce(mlc.ones(300))                 # so long that it takes two phases, and the late one an answer
+            dist.all_reduce(mlc.ones(300))                 # which takes two phases, so that the late one waits
         return e.value.code, e.value.ranks, e.value.message
 
     first, late, third = ranks(3, work, timeout=0.3)

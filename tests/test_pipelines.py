@@ -278,7 +278,7 @@ def test_a_rank_waits_as_long_as_the_theory_says(schedule: str, stages: int, ran
     """(m + (n - 1) / v) / m times as long as its own work takes, that of the slowest."""
     machine, m, v = dist.Machine(flops=1e9, memory=1e15, latency=0, network=1e15, call=0), 8, stages // ranks
     report = reported(schedule, stages, m, ranks)
-    slowest = max(sum(machine.segment(s.operations, s.moved) for s in p.segments) for p in report.positions)
+    slowest = max(sum(machine.segment(s) for s in p.segments) for p in report.positions)
     time = report.time(machine)
     assert time.total == pytest.approx(slowest * (m + (ranks - 1) / v) / m, rel=0.05)
     assert 0 < time.waiting < time.total / 3 and str(report).count("at stage") == ranks

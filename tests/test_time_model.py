@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import mlc
 import mlc.distributed as dist
 from mlc.backends.transport import threads
+from mlc.distributed import measured
+from mlc.distributed.simulation import simulated
+from mlc.passes.analysis.segment_cost import SegmentCost
 
 SLOW = dist.Machine(flops=1e9, memory=1e30, latency=1e-3, network=1e6, call=0.0)
 
@@ -25,7 +30,9 @@ def test_the_time_of_a_product_and_of_a_sum_over_ranks(ranks: int) -> None:
     assert sum(s.operations for s in report.segments) == 2 * rows * 32 * 64 + rows * 64
     assert found.compute == pytest.approx((2 * rows * 32 * 64 + rows * 64) / 1e9)
     sent = 2 * (ranks - 1) * 64 * 4 // ranks + 256 * (ranks - 1)           # with the agreement on the call
-    assert found.communication == pytest.approx(3 * (ranks - 1) * 1e-3 + sent / 1e6)
+    messages = sum(c.messages for c in report.collectives) + ranks - 1
+    assert messages == (3 if ranks > 2 else 2) * (ranks - 1)
+    assert found.communication == pytest.approx(messages * 1e-3 + sent / 1e6)
 
 
 def test_a_segment_takes_the_time_of_the_bytes_that_it_moves() -> None:
@@ -34,7 +41,37 @@ def test_a_segment_takes_the_time_of_the_bytes_that_it_moves() -> None:
     assert dist.report(lambda x: x + 1, x).time(slow).total == pytest.approx(0.5 + 8000 / 1e6)
 
 
+@pytest.mark.parametrize(("share", "slower"), [(1.0, 1.0), (0.5, 2.0)])
+def test_ranks_share_the_processors_of_their_host(share: float, slower: float) -> None:
+    """Two positions of equal work, of which the second waits for the first: then one rank of each pair is at work."""
+    machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, share=share)
+    work = SegmentCost(3, 0)
+    message = [dist.Communication(kind, ("stage",), 1, None, 2, 0) for kind in ("send", "recv")]
+    together = simulated([[work], [work]], [0.0, 0.0], machine)
+    assert (together.compute, together.total) == (3 * slower, 3 * slower)
+    one_by_one = simulated([[work, message[0]], [message[1], work]], [0.0, 0.0], machine)
+    assert one_by_one.total == pytest.approx(6) and one_by_one.waiting == pytest.approx(3)
+
+
+def test_a_message_takes_the_processors_of_both_ends() -> None:
+    machine = dist.Machine(1.0, 1e30, latency=0.25, network=math.inf, call=0.0, overhead=2.0, copying=0.5)
+    assert machine.collective(3, 4) == 3 * (0.25 + 2 * 2.0) + 4 / 0.5
+    send, receive = (dist.Communication(kind, ("stage",), 4, None, 2, 7) for kind in ("send", "recv"))
+    found = simulated([[send], [receive]], [1.0, 0.0], machine)
+    assert found.total == 1 + (2 + 4) + 0.25 + (2 + 4)
+
+
 def test_the_speed_of_ranks_is_measured_by_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlc.distributed.time_model._REPEATS", 1)
-    for machine in threads.run(2, lambda rank: dist.Machine.measured(dist.mesh({"a": 2}))):
-        assert min(machine.flops, machine.memory, machine.network) > 1e5 and machine.latency < 5
+    monkeypatch.setattr(measured, "_LONG", 2)
+    monkeypatch.setattr(measured, "_SHORT", 3)
+    for machine in threads.run(2, lambda rank: dist.measured_machine(dist.mesh({"a": 2}))):
+        assert min(machine.flops, machine.memory, machine.copying) > 1e5 and machine.overhead < 5
+        assert machine.network == math.inf and 0 < machine.share <= 1
+
+
+def test_the_segments_of_all_positions_are_measured() -> None:
+    mesh = dist.mesh({"data": 2}, abstract=True)
+    w, x = dist.shard(mlc.ones(32, 64), mesh=mesh), dist.shard(mlc.ones(256, 32), "data", mesh=mesh)
+    report = dist.measured_report(lambda w, x: (x @ w).sum(0) + 1, w, x)
+    assert len(report.segments) == 2 and all(0 < (s.seconds or 0) < 1 for s in report.segments)
+    assert report.time(SLOW).compute == pytest.approx(sum(s.seconds or 0 for s in report.segments))

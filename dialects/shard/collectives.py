@@ -51,6 +51,10 @@ class Collective(HostOp, TensorOp, pure=True):
         """The most bytes that a rank sends, by the algorithms of `backends/transport`: the least that suffice."""
         raise NotImplementedError
 
+    def messages_sent(self) -> int:
+        """The number of messages that a rank sends, by these algorithms: one to each other, in each phase."""
+        return self.group_size() - 1
+
     def interpret(self, frame: Frame) -> Any:
         return ranks_of(self, frame).collective(self, frame[self.x])
 
@@ -101,6 +105,10 @@ class AllReduce(Collective, name="shard.all_reduce"):
             return self.operand_bytes() * (n - 1)
         largest = -(-elements // n)                        # of the parts; that of the last rank
         return int((elements - largest + largest * (n - 1)) * self.x.type.dtype.itemsize)
+
+    def messages_sent(self) -> int:
+        n = self.group_size()
+        return (n - 1) * (1 if sends_whole(n, self.operand_bytes()) else 2)
 
 
 class _Dividing(Collective):

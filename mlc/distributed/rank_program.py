@@ -13,7 +13,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -27,10 +27,11 @@ from mlc.call import record
 from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
 from mlc.dialects.shard.ranks import program_names
+from mlc.distributed.simulation import Communication, Work, simulated
 from mlc.distributed.time_model import Machine, Timing
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import as_backing_array
-from mlc.ir.diag import Loc, UserError
+from mlc.ir.diag import UserError
 from mlc.ir.printer import to_text
 from mlc.passes.analysis.segment_cost import SegmentCost, bytes_of
 
@@ -59,66 +60,6 @@ def lower(f: Callable[..., Any], *args: Any, **keywords: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Communication:
-    """One collective of the program of a rank.
-
-    Args:
-        kind: Name of the operation, such as "all_reduce".
-        axes: Axes of the mesh whose ranks take part.
-        bytes: Bytes that a rank sends, the most of all where parts are uneven.
-        place: Line of the program that it comes from.
-        ranks: Number of ranks that take part together.
-        tag: Number of the message of a pipeline; -1 of a collective.
-
-    Example:
-        >>> mlc.distributed.Communication("all_reduce", ("data",), 96, None, 4).bytes
-        96
-    """
-
-    kind: str
-    axes: tuple[str, ...]
-    bytes: int
-    place: Loc | None
-    ranks: int
-    tag: int = -1
-
-
-Work = SegmentCost | Communication
-"""A part of the program of a rank."""
-
-
-def pipeline_time(positions: Sequence[Sequence[Work]], ranks: int, machine: Machine) -> Timing:
-    """The time of a pipeline: each rank does its work in order, and waits for messages.
-
-    A message arrives after its latency and the time of its bytes; a rank sends one at a time, while it computes.
-    """
-    agreed = machine.agreement(ranks)
-    clock, link, compute, communication = ([0.0] * len(positions) for _ in range(4))
-    arrived: dict[int, float] = {}
-    todo = [list(reversed(work)) for work in positions]
-    while any(todo):
-        before = sum(map(len, todo))
-        for at, work in enumerate(todo):
-            while work and (not isinstance(work[-1], Communication) or work[-1].kind != "recv"
-                            or work[-1].tag in arrived):
-                step = work.pop()
-                if isinstance(step, SegmentCost):
-                    compute[at] += (seconds := machine.segment(step.operations, step.moved))
-                    clock[at] += seconds
-                elif step.kind == "send":
-                    link[at] = max(clock[at], link[at]) + step.bytes / machine.network
-                    arrived[step.tag] = link[at] + machine.latency
-                elif step.kind == "recv":
-                    clock[at] = max(clock[at], arrived[step.tag])
-                else:
-                    communication[at] += (seconds := machine.collective(step.kind, step.ranks, step.bytes))
-                    clock[at] += seconds
-        assert sum(map(len, todo)) < before, "no rank waits for ever"
-    n, total = len(positions), max(clock)
-    return Timing(sum(compute) / n, agreed + sum(communication) / n, total - (sum(compute) + sum(communication)) / n)
-
-
-@dataclass(frozen=True)
 class Report:
     """The costs of the program of one rank.
 
@@ -131,7 +72,8 @@ class Report:
         collectives: The collectives, in order.
         segments: The arithmetic between them, and the bytes that it moves.
         positions: The costs at each position of a pipeline; the others are those of the rank that holds most.
-        work: Segments, collectives and messages in their order, at one position of a pipeline.
+        work: Segments, collectives and messages in their order; of a pipeline, each position has its own.
+        arrays: Number of arrays that it takes and gives.
 
     Example:
         >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).sent
@@ -146,6 +88,7 @@ class Report:
     segments: tuple[SegmentCost, ...]
     positions: tuple[Report, ...] = ()
     work: tuple[Work, ...] = ()
+    arrays: int = 0
 
     @property
     def held(self) -> int:
@@ -164,18 +107,16 @@ class Report:
             machine: Its speed.
 
         Returns:
-            Seconds of segments and collectives.
+            Seconds of segments and collectives, the mean of all ranks, and those in which they wait.
 
         Example:
             >>> machine = mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5)
             >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).time(machine).total
             0.0
         """
-        if self.positions:
-            return pipeline_time([p.work for p in self.positions], prod(self.shape.values()), machine)
-        sent = sum(machine.collective(c.kind, c.ranks, c.bytes) for c in self.collectives)
         agreed = machine.agreement(prod(self.shape.values())) if self.collectives else 0.0
-        return Timing(sum(machine.segment(s.operations, s.moved) for s in self.segments), sent + agreed)
+        parts = self.positions or (self,)
+        return simulated([p.work for p in parts], [agreed + machine.around(p.arrays) for p in parts], machine)
 
     def __str__(self) -> str:
         if self.positions:
@@ -216,14 +157,21 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
         >>> mlc.distributed.report(lambda x: x.sum(0), x).sent
         12
     """
+    return reported(f, args, keywords)
+
+
+def reported(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any],
+             timed: Callable[[RankProgram], Mapping[str, float]] = lambda program: {}) -> Report:
+    """The costs of a function, with the seconds of the segments of a rank's program, by name, that were measured."""
     module, mesh, arrays = _partitioned(f, args, keywords)
     placed, names = [placement_of(x) for x in arrays], program_names(module, "main", mesh.topology)
     ranks = [names.index(name) for name in dict.fromkeys(names)]
     programs = [RankProgram(module, "main", mesh, placed, rank) for rank in ranks]
     messages = [[step.op for step in p.steps if isinstance(step.op, shard.Message)] for p in programs]
-    found = [_report(program, _held(arrays, placed, mesh, rank), messages) for program, rank in zip(programs, ranks)]
+    found = [_report(program, _held(arrays, placed, mesh, rank), messages, timed(program))
+             for program, rank in zip(programs, ranks)]
     if len(found) == 1:
-        return replace(found[0], work=())
+        return found[0]
     return replace(max(found, key=lambda r: r.held), positions=tuple(found), work=())
 
 
@@ -233,10 +181,12 @@ def _held(arrays: Sequence[Any], placed: Sequence[Placement], mesh: RankMesh, ra
                for x, p in zip(arrays, placed) if p.sharding.is_on(mesh.topology, rank))
 
 
-def _report(program: RankProgram, arguments: int, messages: Sequence[Sequence[shard.Message]]) -> Report:
+def _report(program: RankProgram, arguments: int, messages: Sequence[Sequence[shard.Message]],
+            seconds: Mapping[str, float]) -> Report:
     """The costs of the program of one rank, which holds so many bytes of arguments.
 
     messages  those of the ranks at each position of a pipeline, in their order
+    seconds   of segments, by name, if they were measured
     """
     main, topology = program.function, program.mesh.topology
     made = dict.fromkeys(v for v in main.block.terminator.operands if v not in set(main.args))
@@ -244,10 +194,12 @@ def _report(program: RankProgram, arguments: int, messages: Sequence[Sequence[sh
     for step in program.steps:
         op = step.op
         if isinstance(op, func.Call):
-            work.append(SegmentCost.of(function_of(program.module, op.callee)))
+            cost = SegmentCost.of(function_of(program.module, op.callee))
+            work.append(replace(cost, seconds=seconds.get(op.callee)))
         elif isinstance(op, shard.Collective):
             kind = op.name.removeprefix("shard.")
-            work.append(Communication(kind, op.axes, op.bytes_sent(), op.loc, op.group_size()))
+            work.append(Communication(kind, op.axes, op.bytes_sent(), op.loc, op.group_size(),
+                                      messages=op.messages_sent()))
         elif isinstance(op, shard.Send):
             work.append(Communication("send", op.axes, op.bytes_sent(), op.loc, 2, op.tag))
         elif isinstance(op, shard.Recv):
@@ -255,7 +207,8 @@ def _report(program: RankProgram, arguments: int, messages: Sequence[Sequence[sh
     return Report(dict(zip(topology.axes, topology.sizes)), arguments, sum(map(bytes_of, made)),
                   _between(program, messages),
                   tuple(w for w in work if isinstance(w, Communication) and w.kind != "recv"),
-                  tuple(w for w in work if isinstance(w, SegmentCost)), work=tuple(work))
+                  tuple(w for w in work if isinstance(w, SegmentCost)), work=tuple(work),
+                  arrays=len(program.takes) + len(program.gives))
 
 
 def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]

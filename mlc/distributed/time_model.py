@@ -1,8 +1,10 @@
 """The time of a rank's program, predicted from what a report counts and from the speed of a machine.
 
 A segment takes the time of its arithmetic and that of the bytes that it moves, since its kernels run one after the
-other and few are bound by both; a collective takes a latency for each message and the time of its bytes (the alpha-beta
-model), with the messages of `backends/transport`.
+other and few are bound by both, or the time that was measured. A collective takes a latency for each message and the
+time of its bytes (the alpha-beta model), with the messages of `backends/transport`, and so much of the processors at
+both ends (as in the model LogGP). Where the ranks of a host outnumber its processors, they share them
+(`mlc/distributed/simulation.py`).
 
 Example:
     >>> mesh = mlc.distributed.mesh({"data": 1024}, abstract=True)
@@ -16,22 +18,11 @@ Example:
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from mlc.api import Compiled
 from mlc.backends.mesh.meshes import DESCRIBED
-from mlc.backends.transport import collectives
-from mlc.distributed.device_mesh import DeviceMesh
-from mlc.frontend.tensor import wrap
-
-PHASES = {"all_reduce": 2}
-"""Times that each rank of a group sends to each other, if not once."""
-_REPEATS = 7
+from mlc.passes.analysis.segment_cost import SegmentCost
 
 
 @dataclass(frozen=True)
@@ -65,12 +56,18 @@ class Machine:
     Args:
         flops: Floating-point operations in a second.
         memory: Bytes that are read and written in a second.
-        latency: Seconds of a message without content.
-        network: Bytes that a rank sends in a second.
+        latency: Seconds that a message without content is on its way.
+        network: Bytes that a rank sends in a second; inf if processors copy them.
         call: Seconds that a segment takes to be called.
+        overhead: Seconds in which the processor of a rank is busy with a message, at each of its ends.
+        copying: Bytes in a second that processors copy to and from messages; inf if the network does that.
+        begin: Seconds of a call of a function besides its program.
+        array: Seconds of each array that it takes or gives, besides its program.
+        share: Processors for each rank: less than 1 where the ranks of a host outnumber them. All other numbers are
+            those of a rank with a processor of its own.
 
     Example:
-        >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective("all_reduce", 4, 60000)
+        >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective(6, 60000)
         1.2e-05
     """
 
@@ -79,39 +76,61 @@ class Machine:
     latency: float
     network: float
     call: float
+    overhead: float = 0.0
+    copying: float = math.inf
+    begin: float = 0.0
+    array: float = 0.0
+    share: float = 1.0
 
-    def segment(self, operations: int, moved: int) -> float:
-        """The seconds of a segment.
+    def segment(self, cost: SegmentCost) -> float:
+        """The processor seconds of a segment.
 
         Args:
-            operations: Its floating-point operations.
-            moved: The bytes that it reads and writes.
+            cost: Its work; if its time was measured, that is the time.
 
         Returns:
             Seconds.
 
         Example:
-            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).segment(10**9, 10**6)
+            >>> from mlc.passes.analysis.segment_cost import SegmentCost
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).segment(SegmentCost(10**9, 10**6))
             0.00102
         """
-        return self.call + operations / self.flops + moved / self.memory
+        if cost.seconds is not None:
+            return cost.seconds
+        return self.call + cost.operations / self.flops + cost.moved / self.memory
 
-    def collective(self, kind: str, ranks: int, sent: int) -> float:
+    def handling(self, messages: int, sent: int) -> float:
+        """The processor seconds that messages take of those who send and receive them, together.
+
+        Args:
+            messages: Number of messages.
+            sent: Their bytes.
+
+        Returns:
+            Seconds.
+
+        Example:
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5, overhead=1e-6).handling(3, 100)
+            6e-06
+        """
+        return 2 * self.overhead * messages + sent / self.copying
+
+    def collective(self, messages: int, sent: int) -> float:
         """The seconds of a collective.
 
         Args:
-            kind: Name of the collective, such as "all_reduce".
-            ranks: Number of ranks that take part together.
+            messages: Number of messages that a rank sends, one after the other.
             sent: Bytes that a rank sends.
 
         Returns:
             Seconds.
 
         Example:
-            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective("all_gather", 4, 30000)
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective(3, 30000)
             6e-06
         """
-        return self.latency * PHASES.get(kind, 1) * (ranks - 1) + sent / self.network
+        return self.latency * messages + sent / self.network + self.handling(messages, sent)
 
     def agreement(self, ranks: int) -> float:
         """The seconds in which ranks agree on a call.
@@ -126,49 +145,19 @@ class Machine:
             >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).agreement(1)
             0.0
         """
-        return self.collective("all_gather", ranks, DESCRIBED * (ranks - 1))
+        return self.collective(ranks - 1, DESCRIBED * (ranks - 1))
 
-    @staticmethod
-    def measured(mesh: DeviceMesh) -> Machine:
-        """The speed of the ranks of a mesh, while all of them work; all ranks call this together.
+    def around(self, arrays: int) -> float:
+        """The processor seconds of a call besides its program.
 
         Args:
-            mesh: The mesh, which is not abstract.
+            arrays: Number of arrays that it takes and gives.
 
         Returns:
-            The machine, as this rank sees it.
-
-        Raises:
-            UserError: The mesh is abstract (MLC0969).
+            Seconds.
 
         Example:
-            >>> machine = mlc.distributed.Machine.measured(mlc.distributed.mesh({"data": 1}))
-            >>> machine.flops > 1e6 and machine.call < 1
-            True
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5, begin=1e-4, array=1e-6).around(10)
+            0.00011
         """
-        transport, n = mesh._ranks.transport, 1024
-        group, rng = tuple(range(transport.size)), np.random.default_rng(0)
-        square, long = (wrap(rng.standard_normal(shape).astype(np.float32)) for shape in ((n, n), (1 << 21,)))
-        empty = wrap(np.zeros(1, np.float32))
-        add: Any = Compiled(lambda x: x + 1)
-        product: Any = Compiled(lambda x: x @ x)
-
-        def gather(size: int) -> Callable[[], Any]:
-            x = np.zeros(size, np.uint8)
-            return lambda: collectives.all_gather(transport, group, x, name="agreement")
-
-        def seconds(act: Callable[[], Any]) -> float:
-            act()
-            found = []
-            for _ in range(_REPEATS):
-                transport.barrier()
-                start = time.perf_counter()
-                act()
-                found.append(time.perf_counter() - start)
-            return min(found)
-
-        call, others = seconds(lambda: add(empty)), max(1, len(group) - 1)
-        short, size = seconds(gather(1)), 1 << 20
-        return Machine(2 * n**3 / max(1e-9, seconds(lambda: product(square)) - call),
-                       2 * long.nbytes / max(1e-9, seconds(lambda: add(long)) - call), short / others,
-                       size * others / max(1e-9, seconds(gather(size)) - short), call)
+        return self.begin + self.array * arrays

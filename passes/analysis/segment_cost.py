@@ -26,10 +26,12 @@ class SegmentCost:
 
     operations  of floats; a multiplication and an addition are two
     moved       bytes that are read and written
+    seconds     the processor time that was measured; None if it was not
     """
 
     operations: int
     moved: int
+    seconds: float | None = None
 
     @staticmethod
     def of(function: Func) -> SegmentCost:

@@ -1,0 +1,132 @@
+"""The ranks of a program at work, simulated: what each computes and sends in its order, and waits for.
+
+Ranks at equal positions have equal programs and are at work at equal times, so one of each position stands for all.
+Where the ranks of a host outnumber its processors, those that are not waiting share them evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlc.distributed.time_model import Machine, Timing
+from mlc.ir.diag import Loc
+from mlc.passes.analysis.segment_cost import SegmentCost
+
+
+@dataclass(frozen=True)
+class Communication:
+    """One collective of the program of a rank, or a message of a pipeline.
+
+    Args:
+        kind: Name of the operation, such as "all_reduce".
+        axes: Axes of the mesh whose ranks take part.
+        bytes: Bytes that a rank sends, the most of all where parts are uneven.
+        place: Line of the program that it comes from.
+        ranks: Number of ranks that take part together.
+        tag: Number of the message of a pipeline; -1 of a collective.
+        messages: Number of messages that a rank sends.
+
+    Example:
+        >>> mlc.distributed.Communication("all_reduce", ("data",), 96, None, 4).bytes
+        96
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    bytes: int
+    place: Loc | None
+    ranks: int
+    tag: int = -1
+    messages: int = 1
+
+
+Work = SegmentCost | Communication
+"""A part of the program of a rank."""
+
+
+@dataclass
+class _Position:
+    """A position in the program.
+
+    todo     what is left to do, the next of it last
+    left     processor seconds of what it does now
+    spent    seconds of segments, and of communication
+    sends    the message that it is sending now
+    link     when what it has sent last has left
+    """
+
+    todo: list[Work]
+    left: float = 0.0
+    communicates: bool = False
+    spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    sends: Communication | None = None
+    link: float = 0.0
+
+
+def simulated(positions: Sequence[Sequence[Work]], before: Sequence[float], machine: Machine) -> Timing:
+    """The time of a program with other work at each position, after so many processor seconds of the call itself."""
+    return _Simulation([_Position(list(reversed(work)), seconds, True) for work, seconds in zip(positions, before)],
+                       machine).run()
+
+
+class _Simulation:
+    """Positions at work, at a time."""
+
+    def __init__(self, positions: Sequence[_Position], machine: Machine) -> None:
+        self.positions, self.machine, self.now = positions, machine, 0.0
+        self.processors = len(positions) * machine.share
+        self.arrived: dict[int, tuple[float, int]] = {}    # messages, by tag: when they are there, and their bytes
+
+    def run(self) -> Timing:
+        """The time until all have done what they have to."""
+        while True:
+            while any(self._advance(position) for position in self.positions):
+                pass                                       # a message may be there at once
+            running = [p for p in self.positions if p.left > 0]
+            awaited = [at for p in self.positions if p.left == 0 and (at := self._awaited(p)) > self.now]
+            if not running and not any(map(math.isfinite, awaited)):
+                assert not any(p.todo for p in self.positions), "no rank waits for ever"
+                break
+            speed = min(1.0, self.processors / len(running)) if running else 1.0
+            seconds = min([p.left / speed for p in running] + [at - self.now for at in awaited])
+            self.now += seconds
+            for p in running:
+                p.left = 0.0 if p.left <= seconds * speed * (1 + 1e-12) else p.left - seconds * speed
+                p.spent[p.communicates] += seconds
+        n = len(self.positions)
+        compute, communication = (sum(p.spent[i] for p in self.positions) / n for i in (0, 1))
+        return Timing(compute, communication, self.now - compute - communication)
+
+    def _awaited(self, position: _Position) -> float:
+        """The time at which a message comes that a position waits for; inf if it waits for none that is sent."""
+        step = position.todo[-1] if position.todo else None
+        return self.arrived.get(step.tag, (math.inf, 0))[0] if isinstance(step, Communication) else math.inf
+
+    def _advance(self, position: _Position) -> bool:
+        """Begin what a position does next, unless it is busy or waits for a message; whether it did."""
+        if position.left > 0:
+            return False
+        if (sent := position.sends) is not None:
+            position.link = max(self.now, position.link) + sent.bytes / self.machine.network
+            self.arrived[sent.tag] = position.link + self.machine.latency, sent.bytes
+            position.sends = None
+            return True
+        if not position.todo or (self._awaited(position) > self.now and _receives(position.todo[-1])):
+            return False
+        step = position.todo.pop()
+        position.communicates = isinstance(step, Communication)
+        if isinstance(step, SegmentCost):
+            position.left = self.machine.segment(step)
+        elif step.kind == "recv":
+            position.left = self.machine.handling(1, self.arrived[step.tag][1]) / 2
+        elif step.kind == "send":
+            position.left, position.sends = self.machine.handling(1, step.bytes) / 2, step
+        else:
+            position.left = self.machine.collective(step.messages, step.bytes)
+        return True
+
+
+def _receives(step: Work) -> bool:
+    return isinstance(step, Communication) and step.kind == "recv"
