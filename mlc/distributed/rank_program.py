@@ -6,7 +6,7 @@ Example:
     >>> x = mlc.distributed.shard(mlc.ones(16, 8), "data", mesh=mesh)
     >>> print(mlc.distributed.report(lambda w, x: (x @ w).sum(), w, x))
     4 ranks: data 4
-    each rank: arguments 384 bytes, results 4 bytes, in between at most 133 bytes
+    each rank: arguments 384 bytes, results 4 bytes, in between at most 144 bytes
     collectives: 1, each rank sends 12 bytes
       all_reduce over data: 1, 12 bytes sent
 """
