@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,9 @@ def test_ranks_share_the_processors_of_their_host(share: float, slower: float) -
     assert (together.compute, together.total) == (3 * slower, 3 * slower)
     one_by_one = simulated([[work, message[0]], [message[1], work]], [0.0, 0.0], machine)
     assert one_by_one.total == pytest.approx(6) and one_by_one.waiting == pytest.approx(3)
+    polling = replace(machine, polling=share / 2)          # of what the two have, a quarter: the rest is less than one
+    left = min(1.0, 2 * share - share / 2)
+    assert simulated([[work, message[0]], [message[1], work]], [0.0, 0.0], polling).total == pytest.approx(6 / left)
 
 
 def test_a_message_takes_the_processors_of_both_ends() -> None:

@@ -121,6 +121,7 @@ class RankProgram:
 
     module     the partitioned module
     function   that of the rank, by default this one; in a pipeline, ranks have different ones
+    arrays     the number of arguments and results of the whole function
     takes      the arguments that it has, by number
     placed     how each result is divided
     gives      the results that it has
@@ -131,6 +132,7 @@ class RankProgram:
         self.module, self.mesh = module, mesh
         programs = program_names(module, name, mesh.topology)
         self.function = function = function_of(module, programs[mesh.rank if rank is None else rank])
+        self.arrays = len(args) + len(function.attrs["result_shardings"])
         self.takes = function.attrs.get("takes", tuple(range(len(args))))
         like = dict(function.attrs.get("like_inputs", ()))
         self.placed = [Placement(sharding, args[like[i]].used if i in like else None)

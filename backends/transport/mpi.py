@@ -18,7 +18,9 @@ from mlc.backends.transport.transport import Array, Transport, as_bytes
 
 _FAILED, _LEFT = 1, 2
 """Tags of messages about the rank itself."""
-_SPINS, _NAP, _LONG_NAP = 200, 20e-6, 1e-3
+_SPINS, _CROWDED_SPINS = 200, 10
+"""Polls without a nap between them; fewer where a rank that this one waits for may have no other processor."""
+_NAP, _LONG_NAP = 20e-6, 1e-3
 _CHECK_EVERY = 0.005
 _LATE = 0.5
 """Seconds after a rank has left in which its last messages may still arrive."""
@@ -138,12 +140,13 @@ class _Request:
 
     def wait(self, timeout: float | None = None) -> None:
         end, polls = None if timeout is None else time.monotonic() + timeout, 0
+        spins = _CROWDED_SPINS if self._transport.crowded else _SPINS
         while not self.done():
             polls += 1
-            if polls % 16 == 0 or polls > _SPINS:
+            if polls % 16 == 0 or polls > spins:
                 self._transport.check(self._other)
                 if end is not None and time.monotonic() > end:
                     raise TimeoutError
-            if self._transport.crowded and polls < _SPINS:
+            if self._transport.crowded and polls < spins:
                 os.sched_yield()                           # to a rank that this one waits for, maybe
-            time.sleep(0 if polls < _SPINS else _NAP if polls < 20 * _SPINS else _LONG_NAP)
+            time.sleep(0 if polls < spins else _NAP if polls < 20 * _SPINS else _LONG_NAP)

@@ -11,6 +11,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,22 +20,26 @@ from mlc.api import Compiled
 from mlc.backends.cpu.threads import get_num_threads
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.mesh.program import RankProgram
-from mlc.backends.transport import collectives
 from mlc.backends.transport.transport import Transport
 from mlc.dialects import func
 from mlc.distributed import device_mesh
 from mlc.distributed.device_mesh import DeviceMesh
 from mlc.distributed.rank_program import Report, reported
 from mlc.distributed.time_model import Machine
-from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.tensor import wrap
 from mlc.ir.core import Value
 from mlc.ir.types import to_numpy
+from mlc.nn.parameter import Parameter
+from mlc.optim import SGD
 
 _LONG, _SHORT = 30, 300
 """Times that what takes milliseconds is measured, and what takes less."""
-_MANY = 32
-"""Arrays of a call that has many."""
+_elsewhere = np.zeros(1 << 20, np.uint8)
+"""Memory that is read where a message is, which leaves less of what segments need in a processor's own caches."""
+_LATE = 1e-3
+"""Seconds by which a rank is late to see what waiting takes: about as long as in a step."""
+_MANY, _CHAIN = 16, 8
+"""Parameters of a step of training that has many, and collectives that follow another one."""
 
 
 def measured_report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
@@ -70,6 +75,7 @@ def _segment_seconds(program: RankProgram) -> dict[str, float]:
         values: list[Any] = [_zeros(value) for value in program.function.args] + [None] * program.slots
         for step in program.steps:
             if not isinstance(step.op, func.Call):
+                _elsewhere.sum()
                 for slot, result in zip(step.gives, step.op.results):
                     values[slot] = _zeros(result)
             else:
@@ -105,29 +111,95 @@ def measured_machine(mesh: DeviceMesh) -> Machine:
         >>> machine.flops > 1e6 and machine.call < 1
         True
     """
-    transport, n = mesh._ranks.transport, 512
-    group, share = tuple(range(transport.size)), _share(mesh._ranks)
+    transport, share, n = mesh._ranks.transport, _share(mesh._ranks), 512
     rng = np.random.default_rng(0)
     square, long = (wrap(rng.standard_normal(shape).astype(np.float32)) for shape in ((n, n), (1 << 21,)))
     empty = wrap(np.zeros(1, np.float32))
     add: Any = Compiled(lambda x: x + 1)
     product: Any = Compiled(lambda x: x @ x)
-
-    def gather(size: int) -> Callable[[], Any]:
-        x = np.zeros(size, np.uint8)
-        return lambda: collectives.all_gather(transport, group, x, name="agreement")
-
-    call, others, size = _busy(lambda: add(empty)), max(1, len(group) - 1), 1 << 18
-    short = share * _together(transport, gather(1), _SHORT)
-    long_one = share * _together(transport, gather(size), _LONG)
-    message, byte = short / others, max(1e-15, long_one - short) / (size * others)
-    near = _on_host(mesh._ranks) == len(group)             # else a network is between them
-    few, many = (_busy(update) - cost for update, cost in (_updates(mesh, 1), _updates(mesh, _MANY)))
-    array = max(0.0, many - few) / (2 * (_MANY - 1))
+    call, (begin, array) = _busy(lambda: add(empty)), _around(device_mesh.mesh({"rank": transport.size}))
+    latency, byte = _messages(mesh._ranks, share)
+    near = _on_host(mesh._ranks) == transport.size         # else a network is between them
     return Machine(2 * n**3 / max(1e-9, _busy(lambda: product(square)) - call),
                    2 * long.nbytes / max(1e-9, _busy(lambda: add(long)) - call),
-                   0.0 if near else message, math.inf if near else 1 / byte, call, message / 2 if near else 0.0,
-                   1 / byte if near else math.inf, max(0.0, few - 2 * array), array, share)
+                   0.0 if near else latency, math.inf if near else 1 / byte, call, latency / 2 if near else 0.0,
+                   1 / byte if near else math.inf, begin, array, share, _polling(mesh._ranks, share))
+
+
+def _around(mesh: DeviceMesh) -> tuple[float, float]:
+    """The processor seconds of a call, and of each array that it takes or gives, besides its program: of training."""
+    points = []
+    for count in (2, _MANY):
+        update = _updating(mesh, count)
+        found = _busy(update)
+        report = measured_report(update)
+        points.append((report.arrays, found - sum(s.seconds or 0.0 for s in report.segments)))
+    (few, short), (many, long) = points
+    array = max(0.0, long - short) / (many - few)
+    return max(0.0, short - few * array), array
+
+
+def _updating(mesh: DeviceMesh, count: int) -> Any:
+    """A step of training of so many parameters, which all ranks have: they send nothing."""
+    parameters = [Parameter(device_mesh.shard(np.ones(8, np.float32), mesh=mesh)) for _ in range(count)]
+    optimizer = SGD(parameters, lr=1e-3, momentum=0.9)
+
+    def update() -> None:
+        optimizer.zero_grad()
+        for p in parameters:
+            (p * p).sum().backward()
+        optimizer.step()
+
+    compiled: Any = Compiled(update)
+    compiled()                                             # after which there is the state of the optimiser
+    return compiled
+
+
+def _messages(mesh: RankMesh, share: float) -> tuple[float, float]:
+    """The seconds of a message, and of each of its bytes, in the collectives of a program."""
+    if mesh.transport.size == 1:
+        return 0.0, 1e-15
+    found = []
+    for size in (1, 1 << 16):
+        seconds = []
+        for count in (1, _CHAIN + 1):
+            f, x = _chain(mesh.transport.size, size, count)
+            report = measured_report(f, x)
+            assert len(report.collectives) == count
+            taken = share * _together(mesh.transport, partial(f, x), _SHORT)
+            seconds.append(taken - sum(s.seconds or 0.0 for s in report.segments))
+        found.append((report.collectives[0], (seconds[1] - seconds[0]) / _CHAIN))
+    (short, one), (long, other) = found
+    byte = max(1e-15, (other - one * long.messages / short.messages)
+               / (long.bytes - short.bytes * long.messages / short.messages))
+    return max(0.0, (one - short.bytes * byte) / short.messages), byte
+
+
+def _polling(mesh: RankMesh, share: float) -> float:
+    """The part of a processor that a rank takes while it waits for another one; less than all if they share some."""
+    found = []
+    for late in range(mesh.transport.size):
+        mesh.transport.barrier()
+        if mesh.transport.rank == late:
+            time.sleep(_LATE)
+        start, used = time.perf_counter(), time.thread_time()
+        mesh.transport.barrier()
+        if mesh.transport.rank != late:
+            found.append((time.thread_time() - used) / (time.perf_counter() - start))
+    return min(statistics.median(found), share / 2) if found and share < 1 else 0.0
+
+
+def _chain(ranks: int, size: int, count: int) -> tuple[Any, Any]:
+    """A function with so many collectives one after the other, and its argument."""
+    x = device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=device_mesh.mesh({"rank": ranks}))
+
+    def chain(x: Any) -> Any:
+        y = x.sum(0)
+        for _ in range(count - 1):
+            y = (x + y).sum(0)
+        return y
+
+    return Compiled(chain), x
 
 
 def _busy(act: Callable[[], Any]) -> float:
@@ -155,19 +227,6 @@ def _together(transport: Transport, act: Callable[[], Any], count: int) -> float
 def _clock() -> Callable[[], float]:
     """The processor time of this rank; that of a clock if its code has several threads, and so its processors."""
     return time.thread_time if get_num_threads() == 1 else time.perf_counter
-
-
-def _updates(mesh: DeviceMesh, count: int) -> tuple[Callable[[], Any], float]:
-    """A call that changes so many tensors of a mesh, and the processor seconds of its segments."""
-    tensors = [device_mesh.shard(np.zeros(8, np.float32), mesh=mesh) for _ in range(count)]
-
-    def update() -> None:
-        with GradMode(False):
-            for x in tensors:
-                x.add_(1)
-
-    compiled: Any = Compiled(update)
-    return compiled, sum(s.seconds or 0.0 for s in measured_report(compiled).segments)
 
 
 def _on_host(mesh: RankMesh) -> int:

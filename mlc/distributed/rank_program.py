@@ -73,7 +73,7 @@ class Report:
         segments: The arithmetic between them, and the bytes that it moves.
         positions: The costs at each position of a pipeline; the others are those of the rank that holds most.
         work: Segments, collectives and messages in their order; of a pipeline, each position has its own.
-        arrays: Number of arrays that it takes and gives.
+        arrays: Number of arrays that the function takes and gives, also those of other ranks.
 
     Example:
         >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).sent
@@ -208,7 +208,7 @@ def _report(program: RankProgram, arguments: int, messages: Sequence[Sequence[sh
                   _between(program, messages),
                   tuple(w for w in work if isinstance(w, Communication) and w.kind != "recv"),
                   tuple(w for w in work if isinstance(w, SegmentCost)), work=tuple(work),
-                  arrays=len(program.takes) + len(program.gives))
+                  arrays=program.arrays)
 
 
 def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]

@@ -1,7 +1,7 @@
 """The ranks of a program at work, simulated: what each computes and sends in its order, and waits for.
 
 Ranks at equal positions have equal programs and are at work at equal times, so one of each position stands for all.
-Where the ranks of a host outnumber its processors, those that are not waiting share them evenly.
+Where the ranks of a host outnumber its processors, those that are not waiting share evenly what the others leave.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class _Simulation:
             if not running and not any(map(math.isfinite, awaited)):
                 assert not any(p.todo for p in self.positions), "no rank waits for ever"
                 break
-            speed = min(1.0, self.processors / len(running)) if running else 1.0
+            free = self.processors - self.machine.polling * (len(self.positions) - len(running))
+            speed = min(1.0, free / len(running)) if running else 1.0
+            assert speed > 0, "ranks that wait leave some of their processors to others"
             seconds = min([p.left / speed for p in running] + [at - self.now for at in awaited])
             self.now += seconds
             for p in running:

@@ -65,6 +65,7 @@ class Machine:
         array: Seconds of each array that it takes or gives, besides its program.
         share: Processors for each rank: less than 1 where the ranks of a host outnumber them. All other numbers are
             those of a rank with a processor of its own.
+        polling: Part of a processor that a rank takes while it waits.
 
     Example:
         >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective(6, 60000)
@@ -81,6 +82,7 @@ class Machine:
     begin: float = 0.0
     array: float = 0.0
     share: float = 1.0
+    polling: float = 0.0
 
     def segment(self, cost: SegmentCost) -> float:
         """The processor seconds of a segment.

@@ -39,7 +39,7 @@ def losses(task: Task, recipe: Recipe, ranks: int, steps: int) -> bool:
 
 
 def of_processes(what: str, task: Task, recipe: Recipe, ranks: int) -> list[dict[str, Any]]:
-    """What ranks that are processes have found, by rank."""
+    """The findings of ranks that are processes, by rank."""
     done = subprocess.run([launcher(), "-n", str(ranks), sys.executable, "-m", "tests.peers.recipes", "--child", what,
                            task.name, recipe.name], capture_output=True, text=True, timeout=1800,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -65,17 +65,17 @@ ROUNDS, SECONDS, NEAR = 4, 0.4, 0.2
 def times(task: Task, recipe: Recipe, ranks: int) -> bool:
     """Compare the time of a step with what the simulation predicts; returns whether that is near."""
     rows = of_processes("time", task, recipe, ranks)
-    taken, told = (max(float(row[key]) for row in rows) for key in ("taken", "told"))
-    worst = max(rows, key=lambda row: float(row["told"]))
+    taken, told, compute, waiting = (statistics.mean(float(row[key]) for row in rows)
+                                     for key in ("taken", "told", "compute", "waiting"))
     print(f"{task.name:9} {recipe.name:18} {ranks} ranks: a step takes {1e3 * taken:.2f} ms, told are "
-          f"{1e3 * told:.2f}, {taken / told - 1:+.0%}, of which {1e3 * worst['compute']:.2f} are of segments, "
-          f"{1e3 * worst['waiting']:.2f} of waiting; load {os.getloadavg()[0]:.1f}"
+          f"{1e3 * told:.2f}, {taken / told - 1:+.0%}, of which {1e3 * compute:.2f} are of segments, "
+          f"{1e3 * waiting:.2f} of waiting; load {os.getloadavg()[0]:.1f}"
           f"{'' if abs(taken / told - 1) <= NEAR else '  WRONG'}", flush=True)
     return abs(taken / told - 1) <= NEAR
 
 
 def step_time(task: Task, recipe: Recipe) -> dict[str, float]:
-    """The seconds of a step of this rank and those predicted, measured in turns with the machine."""
+    """The seconds of a step of this rank and those predicted from the speed of the machine."""
     training = Training.of(task, recipe, dist.get_world_size())
     assert training.mesh is not None
     x, y = map(training.place, next(task.batches(task.batch, 1)))
@@ -94,12 +94,9 @@ def step_time(task: Task, recipe: Recipe) -> dict[str, float]:
     report = dist.measured_report(training.step, x, y)
     first = mlc.tensor([loop(3)])
     dist.all_reduce(first, dist.ReduceOp.MAX)
-    taken, told = [], []
-    for _ in range(ROUNDS):
-        told.append(report.time(dist.measured_machine(training.mesh)))
-        taken.append(loop(max(5, int(SECONDS / first.item()))))
-    best = min(told, key=lambda t: t.total)
-    return {"taken": min(taken), "told": best.total, "compute": best.compute, "waiting": best.waiting}
+    told = report.time(dist.measured_machine(training.mesh))
+    taken = min(loop(max(5, int(SECONDS / first.item()))) for _ in range(ROUNDS))
+    return {"taken": taken, "told": told.total, "compute": told.compute, "waiting": told.waiting}
 
 
 def child(what: str, task: Task, recipe: Recipe) -> None:
