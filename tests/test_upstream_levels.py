@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.dialects.x86vector import DotBytes, PairsOfBytes
 from mlc.ir.core import Op
 from mlc.ir.interp import Contract, Interpreter, aligned, run_function
 from mlc.ir.parser import parse_module
@@ -24,6 +25,8 @@ from tests.test_upstream import TOOLS, run_upstream
 
 MODULES: dict[str, Callable[[], tuple[Any, Any]]] = dict(PROGRAMS)
 MODULES |= {f"{i}-{s}": s.build for i, s in enumerate(representative(SAMPLES, 1))}
+LACKING = (DotBytes, PairsOfBytes)
+"""Operations of the level `low` that upstream's x86vector has none for."""
 
 
 @pytest.mark.parametrize("name", thinned(MODULES, 8))
@@ -31,7 +34,7 @@ def test_every_dump_parses_and_verifies(name: str) -> None:
     levels = iter(level for level, _, _ in pipeline.ORDER)
 
     def after(step: Step, module: Op) -> None:
-        ours = next(levels) not in ("low", "llvm")
+        ours = next(levels) not in ("low", "llvm") or any(isinstance(op, LACKING) for op in module.walk())
         for locations in (False, True):
             upstream.verify_text(to_text(module, generic=True, locations=locations), unregistered=ours)
 

@@ -141,7 +141,8 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         shape, (g, o, *_) = windows.type.shape, kernel.type.shape
         beside = (1, g, o, *(d if a in inside else 1 for a, d in enumerate(shape[3:], 3)))
         x, w = widened(windows), widened(reshape(kernel, beside))
-        total = ReduceFma(x, broadcast_to(w, x.type.shape), tuple(inside)).result if inside else x * w
+        each = (shape[0], g, o, *shape[3:])                # each channel has o kernels
+        total = ReduceFma(broadcast_to(x, each), broadcast_to(w, each), tuple(inside)).result if inside else x * w
         return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
 
     def _of_few_windows(self, windows: Value, inside: list[int]) -> Value:

@@ -150,10 +150,9 @@ FAULTS: tuple[Fault, ...] = (
     lower(COMPUTE, "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in zip(parts[:half], "
           "parts[half:])]", "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in "
           "zip(parts[::2], parts[1::2])]", ops="reduce_sum"),
-    lower(COMPUTE, "for k in range(low.scope.block[op.dim]):\n            at = _moved(point, op.dim, k)\n           "
-          " lhs, "
-          "rhs", "for k in reversed(range(low.scope.block[op.dim])):\n            at = _moved(point, op.dim, k)\n"
-          "            lhs, rhs", ops="dot_general"),
+    lower(COMPUTE, "for k in range(low.scope.block[op.dim]):\n        at = _moved(point, op.dim, k)\n        lhs, rhs",
+          "for k in reversed(range(low.scope.block[op.dim])):\n        at = _moved(point, op.dim, k)\n        lhs, rhs",
+          ops="dot_general"),
     lower(COMPUTE, "acc = math.Fma(lhs, rhs, acc).result", "acc = arith.AddF(arith.MulF(lhs, rhs).result, acc).result",
           ops="dot_general"),
     lower("dialects/combining.py", "CombiningKind.MAXUI: _Forms(None, arith.MaxUI, np.maximum)",
