@@ -60,7 +60,8 @@ def running(start: Start, model: Path, slots: int) -> Iterator[str]:
         while True:
             assert process.poll() is None, f"{start(model, port, slots)[0]} has ended"
             try:
-                if httpx.get(f"{url}/v1/models", timeout=5).status_code == 200:
+                if httpx.post(f"{url}/v1/completions", timeout=600, json={
+                        "model": "m", "prompt": [5, 6], "max_tokens": 1}).status_code == 200:
                     break
             except httpx.TransportError:
                 pass
