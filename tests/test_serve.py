@@ -244,7 +244,7 @@ def test_errors_of_the_command(words: list[str], code: str, capsys: pytest.Captu
 def test_a_file_a_draft_and_a_small_cache(tmp_path: Path) -> None:
     assert main(["quantize", ASSISTANT, "-o", str(tmp_path / "assistant.gguf"), "--type=q8_0"]) == 0
     paths = named([str(tmp_path / "assistant.gguf")])
-    limits = Limits(slots=2, warm_up=False, draft="lookup", cache_dtype="int8")
+    limits = Limits(slots=2, warm_up=False, draft="lookup", cache_dtype="int8", integers=True)
     with TestClient(application(Registry(paths, limits)), "http://localhost:8000") as client:
         while client.get("/v2/health/ready").status_code != 200:
             time.sleep(0.02)

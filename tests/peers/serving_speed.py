@@ -36,7 +36,7 @@ Start = Callable[[Path, int, int], list[str]]
 def mlc_server(model: Path, port: int, slots: int) -> list[str]:
     """The command that starts mlc's server."""
     return [sys.executable, "-m", "mlc.tools.cli", "serve", f"m={model}", "--port", str(port), "--slots", str(slots),
-            "--context", str(PROMPT + ANSWER)]
+            "--context", str(PROMPT + ANSWER), "--integer-products"]
 
 
 def llama_server(program: str) -> Start:

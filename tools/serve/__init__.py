@@ -50,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
         help="size of a request (default 8 MiB)")
     add("--cache-dtype", choices=("float32", "int8"), default="float32", help="int8 keeps keys and values in a "
         "fourth of the memory, a little less exact")
+    add("--integer-products", action="store_true", help="generate with products of integers where weights are "
+        "quantised: faster, a little less exact")
     add("--draft", metavar="MODEL", help="guess tokens that the models then verify, with the same answers: a smaller "
         "model of the same vocabulary, or lookup for what stood behind the same tokens before")
     add("--no-warm-up", action="store_true", help="compile a step when a request first needs it, not at the start")
@@ -76,7 +78,8 @@ def main(options: argparse.Namespace) -> int:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
     logging.getLogger("mlc.serve").setLevel(logging.INFO)
     limits = Limits(options.slots, options.queue, options.context, options.max_tokens, options.timeout,
-                    options.max_body, not options.no_warm_up, options.draft, options.cache_dtype)
+                    options.max_body, not options.no_warm_up, options.draft, options.cache_dtype,
+                    options.integer_products)
     return OK if run(paths, limits, key, options.host, options.port, options.grace) else USAGE
 
 

@@ -39,6 +39,7 @@ class Limits:
     warm_up     whether all steps are compiled before the first request
     draft       what guesses tokens: "lookup", or the folder of a smaller model; None for nothing
     cache_dtype type of the numbers of caches
+    integers    whether quantised weights are multiplied by integers
     """
 
     slots: int = 8
@@ -50,6 +51,7 @@ class Limits:
     warm_up: bool = True
     draft: str | None = None
     cache_dtype: CacheType = "float32"
+    integers: bool = False
 
 
 class LanguageWorker:
@@ -209,7 +211,7 @@ class LanguageWorker:
 
     def _load(self) -> None:
         started = time.perf_counter()
-        self._model = load(self.path, cache_dtype=self.limits.cache_dtype)
+        self._model = load(self.path, integer_products=self.limits.integers, cache_dtype=self.limits.cache_dtype)
         if self.limits.warm_up:
             self.model.embed([0])
         if not self.model.generates:
