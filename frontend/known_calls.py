@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ import numpy as np
 from mlc.dialects import func
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.captures import CapturedTensor
 from mlc.frontend.dtypes import DType
 from mlc.frontend.functionalization import is_rearranged
 from mlc.frontend.global_hooks import OF_ALL
@@ -84,18 +83,16 @@ def learn(seen: Seen, inner: Trace, function: func.Func, result: Any) -> None:
     """Note a call that has been recorded as a function and gives a result, if another such call may call it."""
     parent = inner.parent
     assert parent is not None
-    captures = parent.root.captures
-    assert captures is not None
     if seen.asked or _done(parent.root) != seen.done or inner.leaving or inner.data_dependent.bindings:
         return
     leaves, structure = tree.flatten(result)
     numbers = {value: i for i, x in reversed([*enumerate(seen.leaves)]) if isinstance(x, Tensor)
                and (value := parent.value_of(x)) is not None}
     inputs = [numbers.get(value, value) for value in inner.captured]
-    others = {parent.seen_as(value, parent.root) for source, _, value in captures.inputs
-              if not isinstance(source, CapturedTensor)}
-    if others.intersection(x for x in inputs if isinstance(x, Value)):
-        return
+    functions = {str(f.sym_name): f for f in parent.root.nested()}
+    if any(isinstance(x, Value) and not _tells_sizes(arg, functions)
+           for x, arg in zip(inputs, function.args, strict=True)):
+        return                                             # the program holds a tensor that the leaves do not show
     results: list[bool] = []
     out = list[tuple[str, Any]]()
     known: dict[int, tuple[str, Any]] = {}
@@ -110,13 +107,19 @@ def learn(seen: Seen, inner: Trace, function: func.Func, result: Any) -> None:
             out.append(known.setdefault(id(x), ("result", len(results))))
             results.append(x.weak)
         else:
-            number = next((i for i, y in enumerate(seen.leaves) if y is x), None)
-            if number is None:
+            where = [i for i, y in enumerate(seen.leaves) if y is x]
+            if len(where) != 1:
                 return
-            out.append(("leaf", number))
+            out.append(("leaf", where[0]))
             results.append(x.weak)
     parent.root.known_calls.setdefault(seen.key, []).append(
         KnownCall(parent, function, inputs, results, out, structure, parent.root.emitted - seen.emitted))
+
+
+def _tells_sizes(arg: Value, functions: Mapping[str, func.Func]) -> bool:
+    """Whether an argument of a function is there for the sizes in its type alone: nothing reads its elements."""
+    return all(isinstance(op, func.Call) and str(op.callee) in functions and _tells_sizes(
+        functions[str(op.callee)].args[i], functions) for op, i in arg.uses)
 
 
 def _is_own(x: Tracer, inner: Trace) -> bool:
@@ -130,7 +133,7 @@ class KnownCall(NamedTuple):
 
     parent    the function that it is called in
     function  what was recorded
-    inputs    per argument of the function: the number of the leaf that it is, or a value of the parent
+    inputs    per argument of the function: the number of the leaf that it is, or a value of the parent that tells sizes
     results   per result of the function: whether it is weakly typed
     leaves    per leaf of the result: ("result", the number of that of the function), ("leaf", the number of that of the
               call), or ("value", itself)
@@ -147,7 +150,7 @@ class KnownCall(NamedTuple):
     emitted: int
 
     def fits(self, trace: Trace) -> bool:
-        """Whether the values that it uses besides the tensors of the call are those of a trace, and in reach there."""
+        """Whether the values that tell it sizes are those of a trace, and in reach there."""
         values = [x for x in self.inputs if isinstance(x, Value)]
         around = (trace.block, *trace.regions)
         return not values or (trace is self.parent and all(
@@ -165,7 +168,9 @@ class KnownCall(NamedTuple):
 def seen(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Seen | None:
     """All that a call of f can see; None if it is no module of this package, or may see more."""
     module, trace = getattr(f, "__self__", None), state.trace
-    if not isinstance(module, tree.AttributeTree) or trace is None or trace.root.captures is None or trace.root.named:
+    if type(f) is not MethodType or not isinstance(module, tree.AttributeTree):
+        return None
+    if trace is None or trace.root.captures is None or trace.root.named:
         return None
     leaves, structure = tree.flatten((module, args, keywords))
     if any(OF_ALL.values()) or not _is_ours(structure):
@@ -178,7 +183,7 @@ def seen(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any])
         if what is None:
             return None
         known.append((what, first.setdefault(_identity(x, trace), i) if isinstance(x, Tensor) else i))
-    key = f.__func__, structure, tuple(known), tuple([setting() for setting in SETTINGS])  # type: ignore[attr-defined]
+    key = f.__func__, structure, tuple(known), tuple([setting() for setting in SETTINGS])
     try:
         hash(key)
     except TypeError:
@@ -233,7 +238,7 @@ def _is_plain(x: Any) -> bool:
     kind = type(x)
     if kind in _ATOMS or isinstance(x, np.generic):
         return True
-    if kind in (tuple, list, frozenset, set):
+    if kind in (tuple, list, frozenset):
         return all(map(_is_plain, x))
     if kind is dict:
         return all(_is_plain(k) and _is_plain(v) for k, v in x.items())

@@ -10,6 +10,9 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.frontend import known_calls, nested
+from mlc.frontend.captures import Captures
+from mlc.frontend.trace import Trace
+from mlc.nn.utils import parametrizations, parametrize
 
 X = mlc.tensor(np.random.default_rng(0).standard_normal((4, 8), np.float32))
 IMAGE = mlc.tensor(np.random.default_rng(1).standard_normal((2, 4, 6, 6), np.float32))
@@ -101,6 +104,42 @@ def test_two_tensors_are_not_one(recorded: list[str]) -> None:
     for found, wanted in zip(f(X, y), (layer(X, X), layer(X, y), layer(y, X)), strict=True):
         np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5)
     assert recorded == ["Bilinear", "Bilinear"]
+
+
+def test_a_weight_that_is_kept_elsewhere_is_looked_at_again() -> None:
+    layer = parametrizations.weight_norm(nn.Linear(8, 8))
+
+    def f(x: Any) -> Any:
+        with mlc.no_grad():
+            with parametrize.cached():
+                layer(x)
+                before = layer(x)
+            layer.parametrizations.weight.original0.mul_(2)
+            after = layer(x) - before
+            layer.parametrizations.weight.original0.mul_(0.5)
+            return after
+
+    found, wanted = mlc.compile(f)(X), f(X)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-4, atol=1e-6)
+    assert abs(wanted.numpy()).max() > 0.01
+
+
+def test_checkpoints_are_functions_of_their_own(recorded: list[str]) -> None:
+    layer = nn.Linear(8, 8)
+    f = mlc.compile(lambda x: layer(x) + mlc.checkpoint(layer)(x) + mlc.checkpoint(layer.forward)(x))
+    np.testing.assert_allclose(f(X).detach().numpy(), 3 * layer(X).detach().numpy(), rtol=1e-5)
+    assert len(recorded) > 2
+
+
+def test_all_that_a_recording_does_is_known() -> None:
+    """A new field of `Captures` is one that `done` counts or `noting` notes, or it follows from others."""
+    counted = {"effects", "hosts", "read", "made", "hooks", "retained", "requiring", "_gradients", "severed",
+               "leaves_within", "inputs"}
+    noted = {"asks_autograd", "differentiates", "accumulates"}
+    about_inputs = {"arguments", "given", "same", "leaves", "numbers", "_types", "_fixed", "_others", "_tensors",
+                    "_numbers"}
+    at_the_end = {"trace", "constants", "recorded_grad_mode", "keeps_history", "uses_changed_leaf"}
+    assert set(vars(Captures(Trace("f"), ()))) == counted | noted | about_inputs | at_the_end
 
 
 def test_modes_are_seen(recorded: list[str]) -> None:

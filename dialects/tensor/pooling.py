@@ -78,7 +78,9 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         top = np.full(out, lowest(dtype), z.dtype)
         for k in itertools.product(*map(range, self.size)):
             read = [slice(i * d, i * d + n * s, s) for i, n, (_, s, _, _, d) in zip(k, out[lead:], self.axes())]
-            top = np.maximum(top, z[..., *read])
+            here = z[..., *read]
+            zeros = (top == 0) & (here == 0)               # of which numpy takes either; their sum is +0 if one is
+            top = np.where(zeros, top + here, np.maximum(top, here))
         return rounded(top, dtype)
 
     def decompose(self) -> Value:
