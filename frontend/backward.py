@@ -122,11 +122,7 @@ def dependences(results: Sequence[Tracer], inputs: Sequence[Value]) -> list[froz
     """The inputs, by their numbers, that each result of the function that is recorded has a derivative by."""
     numbers = {value: i for i, value in enumerate(inputs)}
     found = _Dependence(current().root, numbers).dependents([x.value for x in results])
-    out = [set[int]() for _ in results]
-    for value, which in found.items():
-        for result in which:
-            out[result].add(numbers[value])
-    return [*map(frozenset, out)]
+    return [frozenset(numbers[value] for value, bits in found.items() if bits >> i & 1) for i in range(len(results))]
 
 
 def depend_on_changed_leaf(results: Sequence[Tracer], inputs: Sequence[Value]) -> bool:
@@ -235,15 +231,15 @@ class _Dependence:
                 found[value] = None
         return found
 
-    def dependents(self, values: Sequence[Value]) -> dict[Value, frozenset[int]]:
-        """The targets that the values depend on, each with the numbers of those that depend on it.
+    def dependents(self, values: Sequence[Value]) -> dict[Value, int]:
+        """The targets that the values depend on, each with the numbers of those that depend on it, as bits.
 
         Values are visited from the last operation to the first, so that the numbers of all that read a value are known
         when it is visited; only where a loop carries it back it is visited again.
         """
         block = current().root.block
         order = {op: i for i, op in enumerate(op for first in block.ops for op in first.walk())}
-        numbers: dict[Value, int] = {}                     # as the bits of an integer
+        numbers: dict[Value, int] = {}
         work: list[tuple[int, int, Value]] = []
         pushed = itertools.count()
 
@@ -260,8 +256,7 @@ class _Dependence:
             _, _, value = heapq.heappop(work)
             for source in self.sources(value):
                 visit(source, numbers[value])
-        return {value: frozenset(i for i in range(len(values)) if bits >> i & 1)
-                for value, bits in numbers.items() if value in self.targets}
+        return {value: bits for value, bits in numbers.items() if value in self.targets}
 
     def sources(self, value: Value) -> Iterable[Value]:
         """The values that one is computed from, as far as there are derivatives; none for a target."""

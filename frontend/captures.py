@@ -109,6 +109,7 @@ class GradientState:
 
 _UNREAD = object()
 _FACTS = ("asks_autograd", "differentiates", "accumulates")
+"""Attributes of `Captures` that say what the recording depends on or computes of derivatives."""
 
 
 class Captures:

@@ -86,6 +86,8 @@ def learn(seen: Seen, inner: Trace, function: func.Func, result: Any) -> None:
     if seen.asked or _done(parent.root) != seen.done or inner.leaving or inner.data_dependent.bindings:
         return
     leaves, structure = tree.flatten(result)
+    if (out := _origins(leaves, seen, inner)) is None:
+        return
     numbers = {value: i for i, x in reversed([*enumerate(seen.leaves)]) if isinstance(x, Tensor)
                and (value := parent.value_of(x)) is not None}
     inputs = [numbers.get(value, value) for value in inner.captured]
@@ -93,27 +95,28 @@ def learn(seen: Seen, inner: Trace, function: func.Func, result: Any) -> None:
     if any(isinstance(x, Value) and not _tells_sizes(arg, functions)
            for x, arg in zip(inputs, function.args, strict=True)):
         return                                             # the program holds a tensor that the leaves do not show
-    results: list[bool] = []
+    results = [x.weak for x in leaves if isinstance(x, Tracer)]
+    parent.root.known_calls.setdefault(seen.key, []).append(
+        KnownCall(parent, function, inputs, results, out, structure, parent.root.emitted - seen.emitted))
+
+
+def _origins(leaves: Sequence[Any], seen: Seen, inner: Trace) -> list[tuple[str, Any]] | None:
+    """How each leaf of the result of a call is had, as in `KnownCall`; None if another call could not have it so."""
     out = list[tuple[str, Any]]()
-    known: dict[int, tuple[str, Any]] = {}
+    first: dict[int, int] = {}                             # the results of the function, by the tensors that they are
+    count = 0
     for x in leaves:
         if not isinstance(x, Tracer):
             if isinstance(x, Tensor) or not _is_plain(x):
-                return
+                return None
             out.append(("value", x))
-        elif x.owner is inner:
-            if not _is_own(x, inner):
-                return
-            out.append(known.setdefault(id(x), ("result", len(results))))
-            results.append(x.weak)
-        else:
-            where = [i for i, y in enumerate(seen.leaves) if y is x]
-            if len(where) != 1:
-                return
-            out.append(("leaf", where[0]))
-            results.append(x.weak)
-    parent.root.known_calls.setdefault(seen.key, []).append(
-        KnownCall(parent, function, inputs, results, out, structure, parent.root.emitted - seen.emitted))
+            continue
+        where = [i for i, y in enumerate(seen.leaves) if y is x]
+        if not _is_own(x, inner) if x.owner is inner else len(where) != 1:
+            return None
+        out.append(("result", first.setdefault(id(x), count)) if x.owner is inner else ("leaf", where[0]))
+        count += 1
+    return out
 
 
 def _tells_sizes(arg: Value, functions: Mapping[str, func.Func]) -> bool:

@@ -88,7 +88,7 @@ def cost(op: InKernel, machine: Cpu) -> int:
     if isinstance(op, loop.Map):
         return sum(machine.ps_division if isinstance(inner, arith.DivF | math.Sqrt) else machine.ps_simple
                    for inner in op.body.block if not inner.terminator) * words // 32
-    if isinstance(op, loop.FoldFma | loop.Contract | loop.Mma | loop.DotQuads):
+    if isinstance(op, loop.MultiplyAdd | loop.Mma | loop.DotQuads):
         return machine.ps_fma * words // 32
     if isinstance(op, loop.ContractInterleaved):
         return machine.ps_fma // 2

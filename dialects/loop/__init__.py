@@ -15,7 +15,19 @@ packed one is filled for the blocks of all threads that share it.
 """
 
 from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Prefetch, Scratch, Store, StoreScratch, is_of_rows
-from mlc.dialects.loop.compute import Contract, Fold, FoldFma, Full, InBounds, Index, Map, Mma, Reduce, Scan
+from mlc.dialects.loop.compute import (
+    Contract,
+    Fold,
+    FoldFma,
+    Full,
+    InBounds,
+    Index,
+    Map,
+    Mma,
+    MultiplyAdd,
+    Reduce,
+    Scan,
+)
 from mlc.dialects.loop.interleaved import ContractInterleaved, LeastExponent
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
 from mlc.dialects.loop.quantized import (
@@ -34,7 +46,7 @@ from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, 
 __all__ = [
     "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "ContractInterleaved", "Dequantize",
     "DotPairs", "DotQuads", "End", "Fold", "FoldFma", "For", "Full", "InBounds", "InKernel", "Index", "Kernel",
-    "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "Pack", "Prefetch", "Reduce", "Scan",
-    "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs", "UnpackQuads",
+    "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "MultiplyAdd", "Pack", "Prefetch", "Reduce",
+    "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs", "UnpackQuads",
     "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",
 ]

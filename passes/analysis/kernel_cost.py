@@ -11,16 +11,15 @@ from collections.abc import Iterator
 
 from mlc.dialects import arith, math
 from mlc.dialects.loop import (
-    Contract,
     ContractInterleaved,
     Fold,
-    FoldFma,
     For,
     InKernel,
     Kernel,
     Load,
     Map,
     Mma,
+    MultiplyAdd,
     Reduce,
     Scan,
     Store,
@@ -51,7 +50,7 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
     if isinstance(op, Map):
         each = sum(2 if isinstance(inner, math.Fma) else isinstance(inner, _ONE) for inner in op.body.block)
         return each * _points(kernel, op, _spans(*op.operands, *op.results)) if each else 0
-    if isinstance(op, FoldFma | Contract | Mma):
+    if isinstance(op, MultiplyAdd | Mma):
         return 2 * _points(kernel, op, _spans(op.acc) | {op.dim}) if _is_float(op.acc) else 0
     if isinstance(op, ContractInterleaved):
         whole = op.dim not in dict(_steps(kernel, op))           # no loop over blocks of terms is around it

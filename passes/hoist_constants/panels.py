@@ -16,7 +16,7 @@ from mlc.dialects.tensor.base import broadcast_to, cast, reshape
 from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
-from mlc.ir.core import Value, before
+from mlc.ir.core import Op, Value, before
 from mlc.ir.types import bf16
 from mlc.passes.analysis.accesses import RUN
 from mlc.passes.analysis.constant_values import ROOM
@@ -48,13 +48,8 @@ def pack_factors(function: Func, known: set[Value], pairs: bool = False) -> None
         columns = columns_of(op, known, pairs)
         if columns is None or not allowed("panels", op):
             continue
-        key = columns.x, columns.axis, columns.width
-        if key not in made:
-            with before(function.block.ancestor_of(op), op.loc.through("hoist_constants")):
-                made[key] = packed(*key)
+        x, wide = _from_panels(op, columns.x, columns.axis, columns.width, made), op.operands[columns.side].type
         with before(op, op.loc.through("hoist_constants")):
-            x = tensor.Unpack(made[key], columns.axis, columns.x.type.shape[columns.axis]).result
-            wide = op.operands[columns.side].type
             op.set_operand(columns.side, broadcast_to(cast(x, wide.dtype), wide.shape))
     for sum in list(function.inside(tensor.ReduceFma)):
         _pack_window(sum, known, made)
@@ -63,20 +58,26 @@ def pack_factors(function: Func, known: set[Value], pairs: bool = False) -> None
 def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[tuple[Value, int, int], Value]) -> None:
     """Pack the weights of each channel that windows of an image are multiplied with into one panel of all channels, so
     that vectors of channels read them in order."""
-    spread = op.y.op
-    view = spread.x.op if isinstance(spread, tensor.BroadcastTo) else spread
-    if not isinstance(op.x.op, tensor.Windows) or not isinstance(view, tensor.Reshape) or (
+    image, view = (v.op.x.op if isinstance(v.op, tensor.BroadcastTo) else v.op for v in (op.x, op.y))
+    if not isinstance(image, tensor.Windows) or not isinstance(view, tensor.Reshape) or (
             not view.moves_elements or view.x not in known or view.x.type.rank < 3):
         return
     channels = view.x.type.shape[0]
-    key = view.x, 0, -(-channels // NARROW) * NARROW
-    if key[2] <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
-        if key not in made:
-            with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
-                made[key] = packed(*key)
+    width = -(-channels // NARROW) * NARROW
+    if width <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
+        x = _from_panels(op, view.x, 0, width, made)
         with before(op, op.loc.through("hoist_constants")):
-            weights = reshape(tensor.Unpack(made[key], 0, channels).result, view.result.type.shape)
-            op.set_operand(1, broadcast_to(weights, op.y.type.shape))
+            op.set_operand(1, broadcast_to(reshape(x, view.result.type.shape), op.y.type.shape))
+
+
+def _from_panels(op: Op, x: Value, axis: int, width: int, made: dict[tuple[Value, int, int], Value]) -> Value:
+    """x as an operation reads it from its panels, which are made at its first use."""
+    key = x, axis, width
+    if key not in made:
+        with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
+            made[key] = packed(*key)
+    with before(op, op.loc.through("hoist_constants")):
+        return tensor.Unpack(made[key], axis, x.type.shape[axis]).result
 
 
 def columns_of(op: tensor.DotGeneral, known: set[Value], pairs: bool) -> Columns | None:
@@ -129,9 +130,7 @@ def without_columns(op: tensor.DotGeneral, known: set[Value], pairs: bool) -> te
 
     An image of few points is such a matrix, whose long rows fill vectors; vectors of channels need no copy of it.
     """
-    view, constant = op.rhs.op, _narrow(op.lhs, pairs)
-    if isinstance(view, tensor.Cast) and constant is not op.lhs:
-        view = view.x.op
+    view, constant = _narrow(op.rhs, pairs).op, _narrow(op.lhs, pairs)
     if constant not in known or not isinstance(view, tensor.Reshape) or view.moves_elements or op.batch or (
             op.contract != ((1, 0),) or op.lhs.type.rank != 2 or op.rhs.type.rank != 2 or not view.x.type.is_static):
         return None

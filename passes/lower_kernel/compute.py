@@ -132,7 +132,7 @@ def _scan(low: Lowering, op: loop.Scan) -> None:
     low.define(op.result, step)
 
 
-def _multiply_add(low: Lowering, op: loop.FoldFma | loop.Contract, point: Point) -> Value:
+def _multiply_add(low: Lowering, op: loop.MultiplyAdd, point: Point) -> Value:
     """The sum of a point, with the products of the block one after the other."""
     if op.dim == low.scope.vector:
         op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain", code="MLC0171")

@@ -328,8 +328,8 @@ def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple
     if line is not None and lines > 1:
         strip_mine(kernel, line, 1)
     if pack_left:
-        parts = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in rows) if pairs else 1
-        panels = min(PANELS * (1 + pairs), max(2, columns // (ceil(TASKS, parts) * panel)))
+        tiles = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in rows) if pairs else 1
+        panels = min(PANELS * (1 + pairs), max(2, columns // (ceil(TASKS, tiles) * panel)))
         tile(kernel, n, even(kernel.domain[n], panels * panel, panel), vector=True, lanes=lanes)
         strip_mine(kernel, n, panel)
     orders = {sides[0]: (m if packing.rows else k, lanes),
