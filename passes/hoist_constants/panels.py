@@ -58,7 +58,7 @@ def pack_factors(function: Func, known: set[Value], pairs: bool = False) -> None
 def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[tuple[Value, int, int], Value]) -> None:
     """Pack the weights of each channel that windows of an image are multiplied with into one panel of all channels, so
     that vectors of channels read them in order."""
-    image, view = (v.op.x.op if isinstance(v.op, tensor.BroadcastTo) else v.op for v in (op.x, op.y))
+    image, view = (_before_widening(_spread(v)).op for v in (op.x, op.y))
     if not isinstance(image, tensor.Windows) or not isinstance(view, tensor.Reshape) or (
             not view.moves_elements or view.x not in known or view.x.type.rank < 3):
         return
@@ -67,7 +67,18 @@ def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[tuple[Value
     if width <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
         x = _from_panels(op, view.x, 0, width, made)
         with before(op, op.loc.through("hoist_constants")):
-            op.set_operand(1, broadcast_to(reshape(x, view.result.type.shape), op.y.type.shape))
+            x = cast(reshape(x, view.result.type.shape), op.y.type.dtype)
+            op.set_operand(1, broadcast_to(x, op.y.type.shape))
+
+
+def _spread(x: Value) -> Value:
+    """The tensor that x broadcasts, or x."""
+    return x.op.x if isinstance(x.op, tensor.BroadcastTo) else x
+
+
+def _before_widening(x: Value) -> Value:
+    """The 16-bit numbers that x is, extended, or x."""
+    return x.op.x if isinstance(x.op, tensor.Cast) and x.op.x.type.dtype.width == 16 else x
 
 
 def _from_panels(op: Op, x: Value, axis: int, width: int, made: dict[tuple[Value, int, int], Value]) -> Value:
