@@ -45,7 +45,7 @@ from mlc.frontend.script.reached_state import (
     Variable,
     slots_of,
 )
-from mlc.frontend.script.unread import is_clear, names_of, reads_by_name, unread_attributes
+from mlc.frontend.script.unread import is_clear, names_of, reads_by_name, unread_attributes, uses_of
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
@@ -234,8 +234,8 @@ class Reached:
             scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
                 [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]
             self.clear = self.clear and reads_by_name(f)
-            for scope, variables in scopes:
-                for name in names & variables.keys():
+            for scope, variables in scopes:                # a name of an attribute may be that of a global, too
+                for name in (names if scope else uses_of(f.__code__).globals) & variables.keys():
                     self._global(f"{scope}.{name}" if scope else name, variables, name)
 
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:

@@ -47,7 +47,7 @@ _MODULES = ("builtins", "math", "cmath", "numpy", "typing", "collections", "abc"
 
 
 class Uses(NamedTuple):
-    """The globals that the code of a function uses, and the modules that it imports."""
+    """The globals that the code of a function reads or assigns, and the modules that it imports."""
 
     globals: frozenset[str]
     modules: frozenset[str]
@@ -65,7 +65,7 @@ def uses_of(code: types.CodeType) -> Uses:
     used, modules = set[str](), set[str]()
     for inner in codes_of(code):
         for op in dis.get_instructions(inner):
-            if op.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            if op.opname == "LOAD_NAME" or "GLOBAL" in op.opname:
                 used.add(op.argval)
             elif op.opname == "IMPORT_NAME":
                 modules.add(op.argval)
