@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 from mlc.ir.diag import UserError
+from mlc.ir.types import ScalarType, bf16, i8, ui8
 
 WARP = 32
 """Threads of a warp. It is not a parameter of the model: the semantics of shuffles and schedules depend on it."""
@@ -28,11 +29,13 @@ class Machine:
     scratch_elements  elements of a reduction slice that stay in cache between the stages of a kernel
     scratches         most scratch buffers of a kernel
     bf16_dot          whether an instruction adds two products of bf16 to each of 16 lanes (AVX512_BF16)
+    byte_dot          whether one adds four products of bytes to each 32-bit lane (AVX512_VNNI)
     """
 
     scratch_elements: int = 16384          # 64 KiB of float32: below the 256 KiB of L2 of processors with AVX2
     scratches: int = 4
     bf16_dot: bool = False                 # Cooper Lake, Sapphire Rapids [Intel], Zen 4 [AMD]
+    byte_dot: bool = False                 # Cascade Lake, Ice Lake [Intel], Zen 4 [AMD]
 
     def __post_init__(self) -> None:
         kinds = {f.name: type(f.default) for f in fields(self)}
@@ -63,6 +66,10 @@ class Machine:
             figures[name] = words[value] if words else int(value)
         return cls(**figures)
 
+    def narrow_types(self) -> frozenset[ScalarType]:
+        """The types of which an instruction multiplies and adds several terms at a time, which share a word."""
+        return frozenset((bf16,) * self.bf16_dot + (i8, ui8) * self.byte_dot)
+
     def of(self, kind: type[Machine]) -> Machine:
         """Restrict the model to the parameters of a more general kind."""
         return kind(**{f.name: getattr(self, f.name) for f in fields(kind)})
@@ -87,7 +94,6 @@ class Cpu(Machine):
     ps_...            picoseconds per byte accessed, and per 32-bit element of a vector operation
     scalar_factor     slowdown of operations that are not vectorized
     byte_pairs        whether an instruction adds two products of bytes in each 16-bit lane (SSSE3, AVX2, AVX512BW)
-    byte_dot          whether one adds four of them to each 32-bit lane (AVX512_VNNI)
     """
 
     order: ClassVar[str] = "cpu"
@@ -108,7 +114,6 @@ class Cpu(Machine):
     ps_gather: int = 300
     scalar_factor: int = 16                # 32-bit lanes of 512 bits
     byte_pairs: bool = True                # all x86-64-v2
-    byte_dot: bool = False                 # Cascade Lake, Ice Lake [Intel], Zen 4 [AMD]
 
 
 @dataclass(frozen=True)

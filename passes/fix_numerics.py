@@ -181,6 +181,8 @@ def is_fixed(module: Op) -> bool:
 
 TERMS = 256
 """Terms of a product that are added sequentially: enough to be fast, few enough to bound the rounding error."""
+WORDS = 1 << 10
+"""Terms of a product of i32 that are added sequentially."""
 
 
 LANES = 32
@@ -188,7 +190,8 @@ LANES = 32
 
 
 def product_order(op: tn.DotGeneral, lanes: bool = True) -> str:
-    """`chain` for few terms and for integers, whose sums are associative, else `blocks<TERMS>`.
+    """`chain` for few terms, else `blocks<B>`: of integers, whose sums are associative, of WORDS terms, so that panels
+    of bytes stay in cache.
 
     `lanes<LANES>` if one factor, and not the other, is stored in fewer bits and its rows are summed: code that adds
     along a row widens it in place, and passes over memory once.
@@ -199,8 +202,10 @@ def product_order(op: tn.DotGeneral, lanes: bool = True) -> str:
         if isinstance(row, int) and row and row % LANES == 0:
             return f"lanes<{LANES}>"
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+    dtype = op.result.type.dtype
+    block = TERMS if isinstance(dtype, FloatType) else WORDS if dtype == i32 else 0
     few = isinstance(terms, int) and terms <= TERMS
-    return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
+    return "chain" if few or not block else f"blocks<{block}>"
 
 
 def stored_rows(factor: Value, contract: list[int]) -> Dim | None:

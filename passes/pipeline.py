@@ -172,7 +172,8 @@ def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str,
         return tuple((name, value) for name, value in changed.items() if value != transform.defaults[name])
     if transform.name == "hoist_constants":                # on GPUs, products read their factors through shared memory
         cpu = machine.of(Cpu) if machine.order == "cpu" else None
-        return () if cpu is None else (("panels", True), *([("pairs", True)] if cpu.bf16_dot else []))
+        wanted = {} if cpu is None else {"panels": True, "pairs": cpu.bf16_dot, "quads": cpu.byte_dot}
+        return tuple((name, True) for name, value in wanted.items() if value)
     default = transform.defaults.get("machine")
     restricted = machine.of(type(default)) if isinstance(default, Machine) else None
     return () if restricted == default else (("machine", restricted),)

@@ -28,7 +28,7 @@ from mlc.dialects.loop.compute import (
     Reduce,
     Scan,
 )
-from mlc.dialects.loop.interleaved import ContractInterleaved, LeastExponent
+from mlc.dialects.loop.interleaved import ContractBytes, ContractInterleaved, LeastExponent
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
 from mlc.dialects.loop.quantized import (
     BlockMinima,
@@ -44,9 +44,9 @@ from mlc.dialects.loop.schedule import Schedule
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, union
 
 __all__ = [
-    "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "ContractInterleaved", "Dequantize",
-    "DotPairs", "DotQuads", "End", "Fold", "FoldFma", "For", "Full", "InBounds", "InKernel", "Index", "Kernel",
-    "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "MultiplyAdd", "Pack", "Prefetch", "Reduce",
-    "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs", "UnpackQuads",
-    "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",
+    "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "ContractBytes", "ContractInterleaved",
+    "Dequantize", "DotPairs", "DotQuads", "End", "Fold", "FoldFma", "For", "Full", "InBounds", "InKernel", "Index",
+    "Kernel", "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "MultiplyAdd", "Pack", "Prefetch",
+    "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs",
+    "UnpackQuads", "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",
 ]

@@ -14,7 +14,7 @@ from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import AffineDim, IndexTile, of_atom
-from mlc.ir.types import MemRefType, ScalarType, Type, bf16, f16, i1, i64, index, to_numpy
+from mlc.ir.types import MemRefType, ScalarType, Type, bf16, f16, i1, i8, i32, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -260,8 +260,9 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
     With `swizzle` = 128, a panel of 16-bit elements lies in memory as tensor cores of Hopper read it: in rows of 128
     bytes, 8 parts of which are permuted by the number of the row; longer rows are cut into such rows. With `registers`,
     each thread holds the points that it stores, and loads no others; the loops that access them have a known number of
-    blocks, and are unrolled. With `interleaved` = d, the points along dimension d of bf16 lie in memory two by two, the
-    second one of each pair first, zero if it is outside of the domain; `loop.contract_interleaved` reads them.
+    blocks, and are unrolled. With `interleaved` = d, the points along dimension d share words of 32 bits, zero if they
+    are outside of the domain: two of bf16, the second one first, which `loop.contract_interleaved` reads, or four bytes
+    in order, which `loop.contract_bytes` reads.
     """
 
     type: ResultType
@@ -275,10 +276,15 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
             self.fail(f"{type} is not scratch memory; store i1 values as i8", code="MLC0151")
         if self.swizzle not in (0, 128) or (self.swizzle and type.dtype not in (bf16, f16)):
             self.fail(f"swizzle = {self.swizzle} of {type}: there is 128, of bf16 and f16", code="MLC0151")
-        if self.interleaved != -1 and (type.dtype != bf16 or self.interleaved not in type.dims):
-            self.fail(f"interleaved = {self.interleaved} of {type}: it names a dimension of a panel of bf16",
+        if self.interleaved != -1 and (type.dtype not in (bf16, i8) or self.interleaved not in type.dims):
+            self.fail(f"interleaved = {self.interleaved} of {type}: it names a dimension of a panel of bf16 or of i8",
                       code="MLC0151")
         return type
+
+    @property
+    def terms_of_word(self) -> int:
+        """How many points of an interleaved panel share a word."""
+        return int(i32.width // self.result.type.dtype.width)
 
     def verify_op(self) -> None:
         super().verify_op()
@@ -309,7 +315,7 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
         return max(-(-points // step) * step for step in steps)
 
     def verify_interleaved(self, kernel: Kernel) -> None:
-        """Check that pairs are stored whole."""
+        """Check that words are stored whole."""
         if self.interleaved < kernel.parallel:
             self.fail(f"interleaved = {self.interleaved}, which is a parallel dimension", code="MLC0151")
         for user in self.result.users:
@@ -318,9 +324,9 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
                 user.fail(f"accesses a panel that is interleaved along d{self.interleaved}", code="MLC0151")
             while isinstance(user, StoreScratch) and isinstance(around, For) and around.dim != self.interleaved:
                 around = around.parent_op
-            if isinstance(user, StoreScratch) and (not isinstance(around, For) or around.step % 2):
-                user.fail(f"stores points along d{self.interleaved} that are no pairs, to a panel that is interleaved",
-                          code="MLC0151")
+            if isinstance(user, StoreScratch) and (not isinstance(around, For) or around.step % self.terms_of_word):
+                user.fail(f"stores points along d{self.interleaved} that are no whole words, to a panel that is "
+                          "interleaved", code="MLC0151")
 
     def interpret(self, frame: Frame) -> Any:
         state, type = self.activation(frame), self.result.type

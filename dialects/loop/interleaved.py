@@ -1,4 +1,5 @@
-"""Products of bf16 panels whose terms lie in memory two by two, as processors with AVX512_BF16 read them."""
+"""Products of panels whose terms share words: two of bf16, as processors with AVX512_BF16 read them, or four bytes, as
+those with AVX512_VNNI do."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from mlc.dialects.loop.kernel import InKernel
 from mlc.dialects.loop.types import TileType
 from mlc.ir.core import Op, Value
 from mlc.ir.exact import fma
-from mlc.ir.types import Type, f32, i32
+from mlc.ir.types import Type, bf16, f32, i8, i32
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -43,6 +44,8 @@ class LeastExponent(InKernel, name="loop.least_exponent", pure=False):
 
     def infer(self) -> Type:
         interleaved(self, self.scratch)
+        if self.scratch.type.dtype != bf16:
+            self.fail(f"{self.scratch.type} is no panel of bf16", code="MLC0151")
         return TileType((), i32)
 
     def interpret(self, frame: Frame) -> Any:
@@ -80,13 +83,53 @@ class ContractInterleaved(Combining, name="loop.contract_interleaved", pure=Fals
         return {*self.result.type.dims}
 
     def interpret(self, frame: Frame) -> Any:
-        state = self.activation(frame)
-        around, buffer = state.coordinates[self.dim], frame[self.lhs]
-        first, terms = (part[buffer.dims.index(self.dim)] for part in (buffer.first, buffer.elements.shape))
-        state.axis(self.dim, np.arange(first, min(first + terms, state.extents[self.dim])))
-        lhs, rhs = (frame[v].load(state).astype(np.float32) for v in (self.lhs, self.rhs))
-        state.coordinates[self.dim] = around
-        acc = np.zeros(state.shape(self.result.type.dims), np.float32)
+        lhs, rhs = (x.astype(np.float32) for x in whole_panels(self, frame))
+        acc = np.zeros(self.activation(frame).shape(self.result.type.dims), np.float32)
         for k in range(lhs.shape[self.dim]):
             acc = fma(*np.broadcast_arrays(*(np.take(x, [k], axis=self.dim) for x in (lhs, rhs)), acc))
         return acc
+
+
+class ContractBytes(Combining, name="loop.contract_bytes", pure=False):
+    """result[p] = sum over dimension dim of the panels of lhs * rhs: bytes with sign, but those of the `unsigned` side
+
+    The sum is over the whole panels, as that of `loop.contract_interleaved`, and wraps as i32 does.
+    """
+
+    lhs: Value
+    rhs: Value
+    dim: int
+    unsigned: str
+    enums = {"unsigned": ("lhs", "rhs")}
+
+    def infer(self) -> Type:
+        for v in (self.lhs, self.rhs):
+            if interleaved(self, v) != self.dim or v.type.dtype != i8:
+                self.fail(f"{v.type} is no panel of bytes that is interleaved along d{self.dim}", code="MLC0151")
+        dims = {*self.lhs.type.dims, *self.rhs.type.dims} - {self.dim}
+        return TileType(tuple(sorted(dims)), i32)
+
+    @property
+    def unsigned_panel(self) -> Value:
+        """The panel of bytes without sign."""
+        return self.lhs if self.unsigned == "lhs" else self.rhs
+
+    def used_dims(self) -> set[int]:
+        return {*self.result.type.dims}
+
+    def interpret(self, frame: Frame) -> Any:
+        factors = whole_panels(self, frame)
+        lhs, rhs = (x.view(np.uint8 if side == self.unsigned else np.int8).astype(np.int32)
+                    for side, x in zip(("lhs", "rhs"), factors))
+        return np.asarray((lhs * rhs).sum(self.dim, dtype=np.int32, keepdims=True))
+
+
+def whole_panels(op: ContractInterleaved | ContractBytes, frame: Frame) -> list[Any]:
+    """Both panels of a product, at the points of the current tile and at all that they have along its terms."""
+    state = op.activation(frame)
+    around, buffer = state.coordinates[op.dim], frame[op.lhs]
+    first, terms = (part[buffer.dims.index(op.dim)] for part in (buffer.first, buffer.elements.shape))
+    state.axis(op.dim, np.arange(first, min(first + terms, state.extents[op.dim])))
+    panels = [frame[v].load(state) for v in (op.lhs, op.rhs)]
+    state.coordinates[op.dim] = around
+    return panels

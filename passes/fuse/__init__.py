@@ -95,7 +95,7 @@ class _Fuser:
     def __init__(self, block: Block, machine: Machine, max_ops: int) -> None:
         self.block, self.machine = block, machine
         self.graph = FusionGraph(block)
-        self.legality = Legality(self.graph, max_ops, machine.bf16_dot)
+        self.legality = Legality(self.graph, max_ops, machine.narrow_types())
 
     def run(self) -> None:
         for op in reversed(list(self.block)):        # dead operations get no kernel

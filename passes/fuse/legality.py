@@ -12,7 +12,7 @@ from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
-from mlc.ir.types import bf16
+from mlc.ir.types import ScalarType
 from mlc.passes.fuse.graph import FusionGraph, Group
 
 FEW_ROWS, LONG_ROW = 16, 32768
@@ -30,10 +30,21 @@ SHORT_ROW = 8
 class Legality:
     """Reasons against merging two groups, or None. They are recorded on kernels, for diagnostics."""
 
-    def __init__(self, graph: FusionGraph, max_ops: int, bf16_dot: bool = False) -> None:
+    def __init__(self, graph: FusionGraph, max_ops: int, narrow: frozenset[ScalarType] = frozenset()) -> None:
         self.graph = graph
         self.max_ops = max_ops
-        self.bf16_dot = bf16_dot
+        self.narrow = narrow
+
+    def is_read_in_words(self, op: Op) -> bool:
+        """Whether an operation is a product of narrow numbers, such as bf16, of many rows and columns, which multiplies
+        several terms at a time, or moves or widens elements for such products alone."""
+        if not self.narrow:
+            return False
+        if isinstance(op, tn.DotGeneral):
+            return not order_of(op).startswith("mma<") and all(
+                is_widened(v, self.narrow) and not reads_few_rows(op, v) for v in op.operands)
+        return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
+            self.is_read_in_words(user) for user in op.results[0].users)
 
     def why_not_share(self, producer: Group, consumer: Group) -> str | None:
         """Why two groups cannot share a loop."""
@@ -66,9 +77,9 @@ class Legality:
                 return "sums of lanes are no vectors, of which a function costs less"
         if consumer.kind == "contract":
             return None
-        for wanted, reader in ((is_read_by_tensor_cores, "tensor cores"), (is_read_in_pairs, "products of bf16")):
-            if (wanted is is_read_by_tensor_cores or self.bf16_dot) and all(map(wanted, consumer.ops)) and not all(
-                    map(wanted, producer.ops)):
+        for wanted, reader in ((is_read_by_tensor_cores, "tensor cores"),
+                               (self.is_read_in_words, "products of narrow numbers")):
+            if all(map(wanted, consumer.ops)) and not all(map(wanted, producer.ops)):
                 return f"{reader} read their factors as they are in memory"
         return None
 
@@ -143,7 +154,7 @@ class Legality:
             return "a product reads its factors many times"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral) or (
-                    self.bf16_dot and is_read_in_pairs(op)) for v in op.operands for s in self.graph.sources(v)):
+                    self.is_read_in_words(op)) for v in op.operands for s in self.graph.sources(v)):
             return "a contraction reads its factors many times"
         if any(map(is_done_before_tensor_cores, producer.ops)) and any(
                 self.graph.group_of.get(user) is consumer and is_read_by_tensor_cores(user)
@@ -216,22 +227,12 @@ def is_read_by_tensor_cores(op: Op) -> bool:
         is_read_by_tensor_cores(user) for user in op.results[0].users)
 
 
-def is_read_in_pairs(op: Op) -> bool:
-    """Whether an operation is a product of bf16 of many rows and columns, which multiplies pairs of terms where there
-    is an instruction for that, or moves or widens elements for such products alone."""
-    if isinstance(op, tn.DotGeneral):
-        return not order_of(op).startswith("mma<") and all(
-            is_widened(v) and not reads_few_rows(op, v) for v in op.operands)
-    return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
-        is_read_in_pairs(user) for user in op.results[0].users)
-
-
-def is_widened(factor: Value) -> bool:
-    """Whether a factor is extended from bf16, and then only moved."""
+def is_widened(factor: Value, narrow: frozenset[ScalarType]) -> bool:
+    """Whether a factor is extended from one of some types, and then only moved."""
     op = factor.op
     while op is not None and moves_elements(op) and not isinstance(op, tn.Cast):
         op = op.operands[0].op
-    return isinstance(op, tn.Cast) and op.operands[0].type.dtype == bf16
+    return isinstance(op, tn.Cast) and op.operands[0].type.dtype in narrow
 
 
 def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:

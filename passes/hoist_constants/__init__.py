@@ -10,7 +10,7 @@ private functions compute of constants is outlined into functions of its own, wh
 
 With `panels`, a constant factor of a matrix product is packed into panels (panels.py). It is then read in order, by
 aligned vectors, and packed once and not in each call. With `pairs`, so is one of bf16 that is widened where it is read,
-for processors whose instructions multiply pairs of such numbers.
+and with `quads` one of bytes, for processors whose instructions multiply two, or four, such numbers at a time.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from mlc.dialects import func
 from mlc.dialects.func import CONSTANTS, Func
 from mlc.ir.core import Op, Value
 from mlc.ir.passes import Pass
+from mlc.ir.types import bf16, i8, ui8
 from mlc.passes.analysis.constant_values import ConstantValues
 from mlc.passes.forms import FIXED
 from mlc.passes.hoist_constants.outlining import outline
 from mlc.passes.hoist_constants.panels import pack_factors
 
 
-def run(module: Op, panels: bool = False, pairs: bool = False) -> None:
-    """Outline the constants of all functions that are called with any; `panels` and `pairs` as above."""
+def run(module: Op, panels: bool = False, pairs: bool = False, quads: bool = False) -> None:
+    """Outline the constants of all functions that are called with any; `panels`, `pairs` and `quads` as above."""
     if not any(CONSTANTS in function.attrs for function in func.functions(module)):
         return
-    values = ConstantValues(module)
+    values, narrow = ConstantValues(module), frozenset((bf16,) * pairs + (i8, ui8) * quads)
     for function in values.arguments:
         if values.arguments[function]:
             lift(function, values)
             if panels:
-                pack_factors(function, values.of(function), pairs)
+                pack_factors(function, values.of(function), narrow)
     for function in func.callees_first(module):
         if values.arguments.get(function):
             outline(function, values)

@@ -17,7 +17,7 @@ from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Value, before
-from mlc.ir.types import bf16
+from mlc.ir.types import ScalarType, bf16, f16
 from mlc.passes.analysis.accesses import RUN
 from mlc.passes.analysis.constant_values import ROOM
 
@@ -26,6 +26,7 @@ NARROW, WIDE, CHANNELS = RUN, 3 * RUN, 2 * RUN
 points of an image has."""
 MANY, FEW = 32, 4
 """Rows from which on panels are wide; fewer than FEW read each column once, and do not gain by any layout."""
+SIXTEEN_BITS = frozenset({bf16, f16})
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,14 @@ class Columns:
     width: int
 
 
-def pack_factors(function: Func, known: set[Value], pairs: bool = False) -> None:
-    """Pack the factors in `known` of the products in a function, each once for all products of the same width."""
+def pack_factors(function: Func, known: set[Value], narrow: frozenset[ScalarType] = frozenset()) -> None:
+    """Pack the factors in `known` of the products in a function, each once for all products of the same width; those
+    that are widened from `narrow` types as they are stored."""
     made: dict[tuple[Value, int, int], Value] = {}
     for op in list(function.inside(tensor.DotGeneral)):
-        if (of_columns := without_columns(op, known, pairs)) is not None:
+        if (of_columns := without_columns(op, known, narrow)) is not None:
             op = of_columns
-        columns = columns_of(op, known, pairs)
+        columns = columns_of(op, known, narrow)
         if columns is None or not allowed("panels", op):
             continue
         x, wide = _from_panels(op, columns.x, columns.axis, columns.width, made), op.operands[columns.side].type
@@ -58,7 +60,7 @@ def pack_factors(function: Func, known: set[Value], pairs: bool = False) -> None
 def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[tuple[Value, int, int], Value]) -> None:
     """Pack the weights of each channel that windows of an image are multiplied with into one panel of all channels, so
     that vectors of channels read them in order."""
-    image, view = (_before_widening(_spread(v)).op for v in (op.x, op.y))
+    image, view = (_as_stored(_spread(v), SIXTEEN_BITS).op for v in (op.x, op.y))
     if not isinstance(image, tensor.Windows) or not isinstance(view, tensor.Reshape) or (
             not view.moves_elements or view.x not in known or view.x.type.rank < 3):
         return
@@ -76,11 +78,6 @@ def _spread(x: Value) -> Value:
     return x.op.x if isinstance(x.op, tensor.BroadcastTo) else x
 
 
-def _before_widening(x: Value) -> Value:
-    """The 16-bit numbers that x is, extended, or x."""
-    return x.op.x if isinstance(x.op, tensor.Cast) and x.op.x.type.dtype.width == 16 else x
-
-
 def _from_panels(op: Op, x: Value, axis: int, width: int, made: dict[tuple[Value, int, int], Value]) -> Value:
     """x as an operation reads it from its panels, which are made at its first use."""
     key = x, axis, width
@@ -91,10 +88,10 @@ def _from_panels(op: Op, x: Value, axis: int, width: int, made: dict[tuple[Value
         return tensor.Unpack(made[key], axis, x.type.shape[axis]).result
 
 
-def columns_of(op: tensor.DotGeneral, known: set[Value], pairs: bool) -> Columns | None:
+def columns_of(op: tensor.DotGeneral, known: set[Value], narrow: frozenset[ScalarType]) -> Columns | None:
     """The constant factor of a product that is packed, if there is one: many rows of the other one use its columns."""
     for side in (1, 0):
-        x = _narrow(op.operands[side], pairs)
+        x = _as_stored(op.operands[side], narrow)
         spread = x.op if isinstance(x.op, tensor.BroadcastTo) else None
         lead = x.type.rank - spread.x.type.rank if spread is not None else 0
         if spread is not None and spread.x.type.shape == x.type.shape[lead:]:
@@ -130,18 +127,19 @@ def width_that_fits(columns: int, widths: Sequence[int]) -> int:
     return next((w for w in widths if w <= columns and -(-columns // w) * w <= ROOM * columns), 0)
 
 
-def _narrow(factor: Value, pairs: bool) -> Value:
-    """A factor, or with `pairs` the bf16 numbers that it is, extended to f32."""
+def _as_stored(factor: Value, narrow: frozenset[ScalarType]) -> Value:
+    """A factor, or the numbers of a narrow type that it is, extended."""
     op = factor.op
-    return op.x if pairs and isinstance(op, tensor.Cast) and op.x.type.dtype == bf16 else factor
+    return op.x if isinstance(op, tensor.Cast) and op.x.type.dtype in narrow else factor
 
 
-def without_columns(op: tensor.DotGeneral, known: set[Value], pairs: bool) -> tensor.DotGeneral | None:
+def without_columns(op: tensor.DotGeneral, known: set[Value],
+                    narrow: frozenset[ScalarType]) -> tensor.DotGeneral | None:
     """The same product of constant weights and an image, if `op` is one with the image as a matrix of columns.
 
     An image of few points is such a matrix, whose long rows fill vectors; vectors of channels need no copy of it.
     """
-    view, constant = _narrow(op.rhs, pairs).op, _narrow(op.lhs, pairs)
+    view, constant = _as_stored(op.rhs, narrow).op, _as_stored(op.lhs, narrow)
     if constant not in known or not isinstance(view, tensor.Reshape) or view.moves_elements or op.batch or (
             op.contract != ((1, 0),) or op.lhs.type.rank != 2 or op.rhs.type.rank != 2 or not view.x.type.is_static):
         return None

@@ -28,8 +28,8 @@ def _scratch(low: Lowering, op: loop.Scratch) -> None:
         if not isinstance(points, int):
             raise BackendError(f"{type}: stack memory must have a static size, but d{d} has {points} points",
                                code="MLC0543", loc=op.loc)
-        shape.append(op.extent(d, points) // (2 if d == op.interleaved else 1))
-    dtype = i32 if op.interleaved >= 0 else type.dtype           # of pairs
+        shape.append(op.extent(d, points) // (op.terms_of_word if d == op.interleaved else 1))
+    dtype = i32 if op.interleaved >= 0 else type.dtype           # of words
     low.stack += math.prod(shape) * dtype.itemsize
     if low.stack > LIMIT:
         raise BackendError(f"{type}: the kernel takes {low.stack} bytes of stack with this buffer, more than {LIMIT}",

@@ -1,7 +1,8 @@
-"""Lowering of products of bf16 panels whose terms lie in memory two by two.
+"""Lowering of products of panels whose terms share words of 32 bits.
 
-A panel is a buffer of pairs, an i32 each with the first of its terms in the high half: `x86vector.avx512.dot` adds the
-product of the high halves first, so that the order of the sum is that of its terms. It takes subnormal numbers for
+A word of bytes has four of them, which `x86vector.avx512.dot_bytes` multiplies and adds: the sum is the same in any
+order. One of bf16 has the first of its two terms in the high half: `x86vector.avx512.dot` adds the product of the high
+halves first, so that the order of the sum is that of its terms. It takes subnormal numbers for
 zeros. If all elements of one panel are multiples of 2^a and those of the other of 2^b, then products and their sums are
 multiples of 2^(a+b), so that none of them is subnormal if a + b is an exponent of a normal number. Otherwise each half
 is extended to f32, and its products are added by fused multiply-adds.
@@ -16,58 +17,90 @@ from mlc.dialects import arith, loop, math, memref, scf, vector, x86vector
 from mlc.dialects.loop.interleaved import BIAS, LEAST_EXPONENT, PRECISION, SUBNORMAL, interleaved
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
-from mlc.ir.types import VectorType, bf16, f32, i16, i32, index
+from mlc.ir.types import VectorType, bf16, f32, i8, i16, i32, index
 from mlc.passes.lower_kernel import memory
 from mlc.passes.lower_kernel.nest import Lowering, Point, rule
 from mlc.passes.lower_kernel.transposed import row, transposed
 
 LANES = 16
-"""Pairs, and sums, of a vector."""
-PAIRS, TERMS, SUMS = VectorType((LANES,), i32), VectorType((2 * LANES,), bf16), VectorType((LANES,), f32)
+"""Words, and sums, of a vector."""
+WORDS, TERMS, SUMS = VectorType((LANES,), i32), VectorType((2 * LANES,), bf16), VectorType((LANES,), f32)
+BYTES = VectorType((4 * LANES,), i8)
 
 
-def place(low: Lowering, scratch: Value, point: Point, pair: Value) -> tuple[Value, ...]:
-    """The indices of a pair of the panel at a point of the current blocks of the other dimensions."""
+def place(low: Lowering, scratch: Value, point: Point, word: Value) -> tuple[Value, ...]:
+    """The indices of a word of the panel at a point of the current blocks of the other dimensions."""
     _, origin = low.scope.scratch_buffers[scratch]
     along = interleaved(low.kernel, scratch)
-    return tuple(pair if d == along else low.number(low.coordinate(d, point[d]) - origin[d])
+    return tuple(word if d == along else low.number(low.coordinate(d, point[d]) - origin[d])
                  for d in scratch.type.dims)
 
 
 # -- filling ----------------------------------------------------------------------------------------------------------
 def store_interleaved(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
-    """Store the pairs of a tile."""
-    buffer, origin = low.scope.scratch_buffers[scratch.result]
-    along = scratch.interleaved
+    """Store the words of a tile."""
     if tile in low.scope.unread:
-        _transpose_pairs(low, tile, scratch)
+        _transpose_words(low, tile, scratch)
         return
+    buffer, origin = low.scope.scratch_buffers[scratch.result]
+    along, run = scratch.interleaved, scratch.terms_of_word
     for point in low.points(scratch.result.type.dims):
-        if along != low.scope.vector and point[along] % 2:
+        if along != low.scope.vector and point[along] % run:
             continue
-        first = low.number(low.coordinate(along, point[along]) - origin[along])
-        at = place(low, scratch.result, point, arith.ShRUI(first, arith.constant(1, index)).result)
+        at = place(low, scratch.result, point, word_of(low, low.coordinate(along, point[along]) - origin[along], run))
         if along == low.scope.vector:
             value = low.spread(low.part(tile, point))
             if (mask := low.mask(point)) is not None:
                 value = arith.Select(mask, value, low.zeros(value.type)).result
-            order = [i ^ 1 for i in range(low.lanes)]
-            swapped = vector.Shuffle(value, value, tuple(order)).result
-            vector.Store(vector.Bitcast(swapped, VectorType((low.lanes // 2,), i32)).result, buffer, at)
-            continue
-        halves = [low.part(tile, point), second(low, tile, point, along)]
-        if not low.in_lanes(scratch.result.type.dims):
-            bits = [arith.ExtUI(arith.Bitcast(x, i16).result, i32).result for x in halves]
-            memref.Store(arith.OrI(arith.ShLI(bits[0], arith.constant(16, i32)).result, bits[1]).result, buffer, at)
-            continue
-        high, below = map(low.spread, halves)
-        order = [i // 2 + (0 if i % 2 == 0 else low.lanes) for i in range(2 * low.lanes)]
-        both = vector.Shuffle(below, high, tuple(order)).result
-        vector.Store(vector.Bitcast(both, VectorType((low.lanes,), i32)).result, buffer, at)
+            if run == 2:
+                order = [i ^ 1 for i in range(low.lanes)]
+                value = vector.Shuffle(value, value, tuple(order)).result
+            vector.Store(vector.Bitcast(value, VectorType((low.lanes // run,), i32)).result, buffer, at)
+        elif low.in_lanes(scratch.result.type.dims):
+            terms = [low.spread(term) for term in _terms(low, tile, point, along, run)]
+            vector.Store(vector.Bitcast(_side_by_side(terms), VectorType((low.lanes,), i32)).result, buffer, at)
+        else:
+            memref.Store(_word(_terms(low, tile, point, along, run)), buffer, at)
 
 
-def _transpose_pairs(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
-    """Load rows along the terms, transpose their pairs in registers, and store these: a vector of columns at a time, in
+def word_of(low: Lowering, term: Dim, run: int) -> Value:
+    """The number of the word that a term is in."""
+    return arith.ShRUI(low.number(term), arith.constant(run.bit_length() - 1, index)).result
+
+
+def _terms(low: Lowering, tile: Value, point: Point, along: int, run: int) -> list[Value]:
+    """The elements of the word of a point, from that of the low bits on; zero where there is none."""
+    def term(i: int) -> Value:
+        if point[along] + i >= low.scope.block[along]:
+            return low.zeros(low.part(tile, point).type)
+        return low.part(tile, tuple(p + i if d == along else p for d, p in enumerate(point)))
+
+    return [term(1), term(0)] if run == 2 else [term(i) for i in range(run)]
+
+
+def _word(terms: Sequence[Value]) -> Value:
+    """The word of two bf16 or of four bytes."""
+    width = i32.width // len(terms)
+    word: Value | None = None
+    for i, x in enumerate(terms):
+        bits = arith.ExtUI(x if x.type == i8 else arith.Bitcast(x, i16).result, i32).result
+        placed = arith.ShLI(bits, arith.constant(i * width, i32)).result if i else bits
+        word = placed if word is None else arith.OrI(word, placed).result
+    assert word is not None
+    return word
+
+
+def _side_by_side(vectors: Sequence[Value]) -> Value:
+    """One vector with the first lanes of all vectors, then the second ones, and so on."""
+    if len(vectors) == 1:
+        return vectors[0]
+    even, odd = _side_by_side(vectors[::2]), _side_by_side(vectors[1::2])
+    count = even.type.shape[0]
+    return vector.Shuffle(even, odd, tuple(i // 2 + i % 2 * count for i in range(2 * count))).result
+
+
+def _transpose_words(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
+    """Load rows along the terms, transpose their words in registers, and store these: a vector of columns at a time, in
     a loop, since each takes many instructions."""
     v, scope = low.scope.vector, low.scope
     vectors, known = scope.block[v] // LANES, all(isinstance(n, int) for n in scope.counts.values())
@@ -87,31 +120,24 @@ def _transpose_pairs(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
 
 
 def _transpose_vectors(low: Lowering, tile: Value, scratch: loop.Scratch) -> None:
-    access, along = low.scope.unread[tile], scratch.interleaved
+    access, along, run = low.scope.unread[tile], scratch.interleaved, scratch.terms_of_word
     buffer, origin = low.scope.scratch_buffers[scratch.result]
-    half = arith.constant(16, PAIRS)
+    half = arith.constant(16, WORDS)
     for corner in low.points(tile.type.dims):
-        if corner[along] % (2 * LANES):
+        if corner[along] % (run * LANES):
             continue
         rows: list[Value] = []
         for lane in range(LANES):
-            terms = row(low, tile, corner, lane, along, None, lambda p: memory.place(low, access, p), 2 * LANES)
-            pairs = vector.Bitcast(terms, PAIRS).result
-            rows.append(arith.OrI(arith.ShLI(pairs, half).result, arith.ShRUI(pairs, half).result).result)
-        first = low.number(low.coordinate(along, corner[along]) - origin[along])
-        start = arith.ShRUI(first, arith.constant(1, index)).result
-        count = min(LANES, (low.scope.block[along] - corner[along] + 1) // 2)
+            terms = row(low, tile, corner, lane, along, None, lambda p: memory.place(low, access, p), run * LANES)
+            words = vector.Bitcast(terms, WORDS).result
+            if run == 2:
+                words = arith.OrI(arith.ShLI(words, half).result, arith.ShRUI(words, half).result).result
+            rows.append(words)
+        start = word_of(low, low.coordinate(along, corner[along]) - origin[along], run)
+        count = min(LANES, -(-(low.scope.block[along] - corner[along]) // run))
         for i, column in enumerate(transposed(rows)[:count]):
-            pair = arith.AddI(start, arith.constant(i, index)).result
-            vector.Store(column, buffer, place(low, scratch.result, corner, pair))
-
-
-def second(low: Lowering, tile: Value, point: Point, along: int) -> Value:
-    """The second element of the pair of a point; zero if there is none."""
-    if point[along] + 1 >= low.scope.block[along]:
-        dtype = low.part(tile, point).type
-        return low.zeros(dtype)
-    return low.part(tile, tuple(p + 1 if d == along else p for d, p in enumerate(point)))
+            word = arith.AddI(start, arith.constant(i, index)).result
+            vector.Store(column, buffer, place(low, scratch.result, corner, word))
 
 
 # -- the least exponent -----------------------------------------------------------------------------------------------
@@ -123,10 +149,10 @@ def extent(low: Lowering, d: int) -> Dim:
     return scope.block.get(d, low.kernel.domain[d])
 
 
-def pairs_of(low: Lowering, d: int) -> Dim:
-    terms = extent(low, d) + 1
-    return terms // 2 if isinstance(terms, int) else low.named("pairs", arith.ShRUI(
-        low.number(terms), arith.constant(1, index)).result)
+def words_of(low: Lowering, d: int, run: int) -> Dim:
+    """How many words the current block of a dimension has."""
+    terms = extent(low, d) + run - 1
+    return terms // run if isinstance(terms, int) else low.named("words", word_of(low, terms, run))
 
 
 @rule(loop.LeastExponent)
@@ -147,7 +173,7 @@ def _least_exponent(low: Lowering, op: loop.LeastExponent) -> None:
             below = arith.SubI(arith.AndI(x, magnitude).result, one).result
             return arith.MinUI(least, below).result
         d, *others = remaining
-        count = pairs_of(low, d) if d == scratch.interleaved else extent(low, d)
+        count = words_of(low, d, 2) if d == scratch.interleaved else extent(low, d)
         step = arith.constant(1 if others else lanes, index)
         inner = scf.loop(zero, low.number(count), step, [least], "i")
         with at_end(inner.block), low.scoped():
@@ -170,28 +196,41 @@ def _least_exponent(low: Lowering, op: loop.LeastExponent) -> None:
 # -- the product ------------------------------------------------------------------------------------------------------
 @rule(loop.ContractInterleaved)
 def _contract(low: Lowering, op: loop.ContractInterleaved) -> None:
-    dims = op.result.type.dims
-    if low.lanes != LANES or not low.in_lanes(dims):
-        op.fail(f"its sums lie in vectors of {LANES} lanes", code="MLC0171")
-    v = low.scope.vector
-    # an element that is broadcast meets all of its vectors before the next one takes its register
-    points = sorted(low.points(dims), key=lambda p: (*p[:v], *p[v + 1:], p[v]))
+    points = points_of_sums(low, op)
     least = arith.AddI(*(low.part(e, points[0]) for e in (op.lhs_exponent, op.rhs_exponent))).result
     normal = arith.CmpI("sge", least, arith.constant(LEAST_EXPONENT, i32)).result
     branch = scf.branch(normal, [SUMS] * len(points))
     with at_end(branch.then_body.block), low.scoped():
-        scf.Yield(tuple(_sum(low, op, points, low.number(pairs_of(low, op.dim)), _dots)))
+        scf.Yield(tuple(_sum(low, op, points, low.number(words_of(low, op.dim, 2)), _dots)))
     with at_end(branch.else_body.block), low.scoped():
         scf.Yield(tuple(_sum(low, op, points, low.number(extent(low, op.dim)), _multiply_adds)))
     low.scope.tiles[op.result] = dict(zip(points, branch.results))
 
 
-Step = Callable[[Lowering, loop.ContractInterleaved, Value], tuple[Callable[[Value, Point], Value], Any]]
+@rule(loop.ContractBytes)
+def _contract_bytes(low: Lowering, op: loop.ContractBytes) -> None:
+    points = points_of_sums(low, op)
+    sums = _sum(low, op, points, low.number(words_of(low, op.dim, 4)), _dots_of_bytes)
+    low.scope.tiles[op.result] = dict(zip(points, sums))
 
 
-def _sum(low: Lowering, op: loop.ContractInterleaved, points: Sequence[Point], count: Value, step: Step) -> list[Value]:
+Product = loop.ContractInterleaved | loop.ContractBytes
+Step = Callable[[Lowering, Any, Value], tuple[Callable[[Value, Point], Value], Any]]
+
+
+def points_of_sums(low: Lowering, op: Product) -> list[Point]:
+    """The points of the current tile of a product, in the order in which their sums are updated."""
+    dims = op.result.type.dims
+    if low.lanes != LANES or not low.in_lanes(dims):
+        op.fail(f"its sums lie in vectors of {LANES} lanes", code="MLC0171")
+    v = low.scope.vector
+    # an element that is broadcast meets all of its vectors before the next one takes its register
+    return sorted(low.points(dims), key=lambda p: (*p[:v], *p[v + 1:], p[v]))
+
+
+def _sum(low: Lowering, op: Product, points: Sequence[Point], count: Value, step: Step) -> list[Value]:
     """The sums of all points, of `count` steps each."""
-    zeros = [arith.constant(0.0, SUMS)] * len(points)
+    zeros = [low.zeros(VectorType((LANES,), op.result.type.dtype))] * len(points)
     around = scf.loop(arith.constant(0, index), count, arith.constant(1, index), zeros, f"i{op.dim}")
     with at_end(around.block), low.scoped():
         factor, add = step(low, op, around.counter)
@@ -201,15 +240,15 @@ def _sum(low: Lowering, op: loop.ContractInterleaved, points: Sequence[Point], c
     return list(around.results)
 
 
-def _pairs(low: Lowering, scratch: Value, point: Point, pair: Value) -> Value:
-    """A vector of pairs: those of the lanes, or one for all."""
+def _words(low: Lowering, scratch: Value, point: Point, word: Value) -> Value:
+    """A vector of words: those of the lanes, or one for all."""
     buffer, _ = low.scope.scratch_buffers[scratch]
     own = tuple(p if d in scratch.type.dims else 0 for d, p in enumerate(point))
 
     def read() -> Value:
-        at = place(low, scratch, point, pair)
+        at = place(low, scratch, point, word)
         if low.in_lanes(scratch.type.dims):
-            return vector.Load(buffer, at, PAIRS).result
+            return vector.Load(buffer, at, WORDS).result
         return vector.splat(memref.Load(buffer, at).result, LANES)
 
     return low.once((scratch, own), read)
@@ -217,10 +256,20 @@ def _pairs(low: Lowering, scratch: Value, point: Point, pair: Value) -> Value:
 
 def _dots(low: Lowering, op: loop.ContractInterleaved, pair: Value) -> tuple[Callable[[Value, Point], Value], Any]:
     def factor(scratch: Value, point: Point) -> Value:
-        pairs = _pairs(low, scratch, point, pair)
-        return low.once(("terms", pairs), lambda: vector.Bitcast(pairs, TERMS).result)
+        words = _words(low, scratch, point, pair)
+        return low.once(("terms", words), lambda: vector.Bitcast(words, TERMS).result)
 
     return factor, lambda acc, a, b: x86vector.Dot(acc, a, b).result
+
+
+def _dots_of_bytes(low: Lowering, op: loop.ContractBytes,
+                   word: Value) -> tuple[Callable[[Value, Point], Value], Any]:
+    def factor(scratch: Value, point: Point) -> Value:
+        words = _words(low, scratch, point, word)
+        return low.once(("bytes", words), lambda: vector.Bitcast(words, BYTES).result)
+
+    in_lanes_first = low.in_lanes(op.unsigned_panel.type.dims)
+    return factor, lambda acc, a, b: x86vector.DotBytes(acc, *((a, b) if in_lanes_first else (b, a))).result
 
 
 def _multiply_adds(low: Lowering, op: loop.ContractInterleaved,
@@ -228,11 +277,11 @@ def _multiply_adds(low: Lowering, op: loop.ContractInterleaved,
     one = arith.constant(1, index)
     pair, odd = arith.ShRUI(term, one).result, arith.IndexCast(arith.AndI(term, one).result, i32).result
     shift = vector.splat(arith.ShLI(odd, arith.constant(4, i32)).result, LANES)
-    high = arith.constant(-(1 << 16), PAIRS)
+    high = arith.constant(-(1 << 16), WORDS)
 
     def factor(scratch: Value, point: Point) -> Value:
-        pairs = _pairs(low, scratch, point, pair)
-        return low.once(("term", pairs), lambda: arith.Bitcast(
-            arith.AndI(arith.ShLI(pairs, shift).result, high).result, SUMS).result)
+        words = _words(low, scratch, point, pair)
+        return low.once(("term", words), lambda: arith.Bitcast(
+            arith.AndI(arith.ShLI(words, shift).result, high).result, SUMS).result)
 
     return factor, lambda acc, a, b: math.Fma(a, b, acc).result

@@ -74,7 +74,7 @@ class Lowering:
         self.made: dict[tuple[Block | None, Hashable], Any] = {}          # by `once`
         self.divided = {op.dim for op in kernel.inside(loop.For)}           # the dimensions with loops of their own
         self.around: list[loop.For] = []                 # the loops that are being lowered, outermost first
-        self.interleaved = {op.interleaved for op in kernel.inside(loop.Scratch)}
+        self.words = {op.interleaved: op.terms_of_word for op in kernel.inside(loop.Scratch) if op.interleaved >= 0}
         self.names = itertools.count()
         self.stack = 0                                   # bytes of scratch buffers on the stack
         self.scope = LoopScope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
@@ -146,8 +146,7 @@ class Lowering:
             return self.repeat(d, first, end, size, carried, body)
         carried = self.repeat(d, first, self.least(end, extent - rest), size, carried, body)
         if not isinstance(rest, int) and d != self.scope.vector:
-            start, carried = self.pairs(d, extent - rest, end, size, carried, body)
-            return self.repeat(d, start, end, 1, carried, body)
+            return self.points_of_rest(d, extent - rest, end, size, carried, body)
         cut = arith.CmpI("sgt", self.number(end), self.number(extent - rest)).result
         return self.where(cut, carried, lambda: self.leftover(d, extent - rest, extent, size, carried, body, whole))
 
@@ -184,13 +183,21 @@ class Lowering:
             scf.Yield(tuple(body(op.carried)))
         return list(op.results)
 
-    def pairs(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value],
-              body: Body) -> tuple[Dim, list[Value]]:
-        """Of a remainder whose points would be taken one at a time, the pairs, if panels hold these, and its end."""
-        if d not in self.interleaved or size <= 2 or isinstance(end - start, int):
-            return start, carried
-        stop = end - sizes.modulo(end - start, 2)
-        return stop, self.repeat(d, start, stop, 2, carried, body)
+    def points_of_rest(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
+        """Emit `body` for the points of a remainder of unknown length: one at a time, or, if a panel has several in a
+        word, for whole words and then for what is left of the last one."""
+        run = self.words.get(d, 1)
+        stop = end - sizes.modulo(end - start, run)
+        carried = self.repeat(d, start, stop, run, carried, body) if run < size else carried
+        start = stop if run < size else start
+
+        def part(left: int) -> Callable[[], list[Value]]:
+            return lambda: self.repeat(d, start, start + left, left, carried, body)
+
+        for left in range(1, run):
+            is_left = arith.CmpI("eq", self.number(end - start), arith.constant(left, index)).result
+            carried = self.where(is_left, carried, part(left))
+        return carried
 
     def terms(self, d: int, size: int, carried: list[Value], body: Body) -> list[Value]:
         """Emit `body` for each term of a sum by itself: `size` of them at a time from a multiple of `size` on, where
@@ -242,8 +249,9 @@ class Lowering:
         if rest == 0:
             return carried
         if not self.is_in_lanes(d) and not whole:
-            start, carried = self.pairs(d, start, end, size, carried, body)
-            return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)
+            if isinstance(rest, int):
+                return self.repeat(d, start, end, rest, carried, body)
+            return self.points_of_rest(d, start, end, size, carried, body)
 
         def masked() -> list[Value]:
             with self.scoped() as scope:

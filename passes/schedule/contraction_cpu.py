@@ -5,8 +5,9 @@ shape minimises remainders. A panel of columns that many rows use is packed: rea
 the order of its use, with its index maps, masks and conversions evaluated once. Long reductions are split (split-K), so
 that a packed panel stays in cache.
 
-Where an instruction adds two products of bf16 at a time (AVX512_BF16), both factors of a product of many rows are
-packed as bf16 in pairs of terms. The bits are those of the other code (lower_kernel/interleaved.py).
+Where an instruction adds two products of bf16 at a time (AVX512_BF16), or four of bytes (AVX512_VNNI), both factors of
+a product of many rows are packed in words of so many terms. The bits are those of the other code
+(lower_kernel/interleaved.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import itertools
 from dataclasses import dataclass
 from math import copysign, gcd, lcm, prod
 
-from mlc.dialects import loop
+from mlc.dialects import arith, loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value
@@ -24,7 +25,7 @@ from mlc.ir.machine import LINE, Cpu
 from mlc.ir.sizes import Dim, quotients
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width, position
 from mlc.passes.schedule.extents import ceil, even, guess, lanes_for
-from mlc.passes.schedule.factors import Factor, extended, factor, is_contiguous, loads_of
+from mlc.passes.schedule.factors import Factor, extended, extension_of, factor, is_contiguous, loads_of
 from mlc.passes.schedule.transforms import (
     contraction,
     interleave,
@@ -148,7 +149,7 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     rows = [d for d in free if d in left.type.dims and d not in right.type.dims]
     lines = [d for d in free if d in right.type.dims and d not in left.type.dims]
     m, line = rows[-1] if rows else None, lines[-1] if lines else None
-    narrow = machine.bf16_dot and extended(left) is not None and extended(right) is not None
+    narrow = terms_of_instruction(left, right, machine) > 1
     in_panels = factor(right).panels == n and not narrow
     lanes = lanes_for(kernel.domain[n], max(1, machine.vector_bits // element_width(kernel)))
     registers = machine.vector_registers
@@ -302,62 +303,74 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
 
 def schedule_panels(kernel: Kernel, shape: Shape, packing: Packing, sides: tuple[str, str], rows: list[int], n: int,
                     k: int, machine: Cpu) -> None:
-    """Schedule a product of many rows, which pass through a panel of columns tile by tile. Those of pairs are along the
-    last two dimensions of rows, such as those of an image."""
+    """Schedule a product of many rows, which pass through a panel of columns tile by tile. Those of words of several
+    terms are along the last two dimensions of rows, such as those of an image."""
     m, line = rows[-1], rows[-2] if len(rows) > 1 else None
     panel = kernel.schedule.tile[n]
     lanes, columns = kernel.schedule.lanes or panel, guess(kernel.domain[n])
     pack_right = columns > panel if packing.right is None else packing.right
     pack_left = packing.left and columns > panel
-    pairs = multiplies_pairs(kernel, sides, (m, n), machine)
-    pack_left, pack_right = pack_left or pairs, pack_right or pairs
+    run = terms_of_words(kernel, sides, (m, n), machine)
+    words = run > 1
+    pack_left, pack_right = pack_left or words, pack_right or words
     if not (packing.large or pack_right or pack_left):
         tile(kernel, m, shape.rows)
         return
-    step = lcm(shape.rows, lanes) if pack_left and (packing.rows or not pairs) else shape.rows
-    most = most_rows(kernel, [m], pack_left and not pairs, machine)
-    most = max(most, ROWS // 2) if pairs else most
+    step = lcm(shape.rows, lanes) if pack_left and (packing.rows or not words) else shape.rows
+    most = most_rows(kernel, [m], pack_left and not words, machine)
+    most = max(most, ROWS // 2) if words else most
     tile(kernel, m, even(kernel.domain[m], most, step))
     width = min(guess(kernel.domain[m]), kernel.schedule.tile[m])
-    lines = most // width if pairs and line is not None and width == kernel.domain[m] else 1
+    lines = most // width if words and line is not None and width == kernel.domain[m] else 1
     if line is not None and lines > 1:
         tile(kernel, line, even(kernel.domain[line], lines, 1))
     if is_split(kernel, k, machine):
-        split_k(kernel, even(kernel.domain[k], machine.l2_bytes // COLUMN, 2 * lanes if pairs else lanes))
+        split_k(kernel, even(kernel.domain[k], machine.l2_bytes // COLUMN, run * lanes))
     strip_mine(kernel, m, shape.rows)
     if line is not None and lines > 1:
         strip_mine(kernel, line, 1)
     if pack_left:
-        tiles = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in rows) if pairs else 1
-        panels = min(PANELS * (1 + pairs), max(2, columns // (ceil(TASKS, tiles) * panel)))
+        tiles = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in rows) if words else 1
+        panels = min(PANELS * (1 + words), max(2, columns // (ceil(TASKS, tiles) * panel)))
         tile(kernel, n, even(kernel.domain[n], panels * panel, panel), vector=True, lanes=lanes)
         strip_mine(kernel, n, panel)
     orders = {sides[0]: (m if packing.rows else k, lanes),
               sides[1]: (n, lanes if packing.transposed else 0)}
-    if pairs:
-        interleave(kernel, {**orders, sides[1]: (n, 2 * lanes if packing.transposed else 0)})
+    if words:
+        interleave(kernel, {**orders, sides[1]: (n, run * lanes if packing.transposed else 0)})
         return
     for side, wanted in zip(sides, (pack_left, pack_right)):
         if wanted:
             pack(kernel, side, *orders[side])
 
 
-def multiplies_pairs(kernel: Kernel, sides: tuple[str, str], rows_and_columns: tuple[int, int], machine: Cpu) -> bool:
-    """Whether the factors (left, right) are bf16 that an instruction can multiply two terms at a time, for vectors of
-    columns: the sum of each block of terms, from 0."""
+def terms_of_instruction(left: Value, right: Value, machine: Cpu) -> int:
+    """How many terms of these factors an instruction can multiply and add at a time: two of bf16, four of bytes of
+    which one has no sign, else 1."""
+    extensions = tuple(type(extension_of(v)) for v in (left, right))
+    if machine.bf16_dot and extensions == (arith.ExtF, arith.ExtF):
+        return 2
+    return 4 if machine.byte_dot and {*extensions} == {arith.ExtSI, arith.ExtUI} else 1
+
+
+def terms_of_words(kernel: Kernel, sides: tuple[str, str], rows_and_columns: tuple[int, int], machine: Cpu) -> int:
+    """How many terms of the factors (left, right) share a word of their panels, which an instruction multiplies at a
+    time, for vectors of columns: the sum of each block of terms, from 0. 1 if none does."""
     sum, contract = contraction(kernel)
     m, n = rows_and_columns
     k, start = contract.dim, sum.operands[0].op
-    left, right = (extended(getattr(contract, side)) for side in sides)
-    if not machine.bf16_dot or isinstance(contract, loop.Mma) or left is None or right is None:
-        return False
+    factors: list[Value] = [getattr(contract, side) for side in sides]
+    run, (left, right) = terms_of_instruction(factors[0], factors[1], machine), map(extended, factors)
+    if run == 1 or isinstance(contract, loop.Mma) or left is None or right is None:
+        return 1
     if (kernel.schedule.lanes or kernel.schedule.tile[n]) * 32 != machine.vector_bits or sum.unroll:
-        return False
+        return 1
     if not isinstance(start, loop.Full) or start.value != 0 or copysign(1, start.value) < 0:
-        return False
+        return 1
     whole = kernel.schedule.tile[k] != 1 or not is_split(kernel, k, machine)
-    return (whole and {m, k} <= {*left.type.dims} and {n, k} <= {*right.type.dims} and n not in left.type.dims
+    fits = (whole and {m, k} <= {*left.type.dims} and {n, k} <= {*right.type.dims} and n not in left.type.dims
             and {*left.type.dims, *right.type.dims} - {k} == {*contract.result.type.dims})
+    return run if fits else 1
 
 
 def is_split(kernel: Kernel, k: int, machine: Cpu) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mlc.dialects import arith, loop
 from mlc.ir.affine import step_along
 from mlc.ir.core import Value
-from mlc.ir.types import bf16
+from mlc.ir.types import bf16, f32, i8, i32
 from mlc.passes.analysis.accesses import contiguity, position
 
 
@@ -45,13 +45,19 @@ def loads_of(factor: Value) -> list[loop.Load]:
 
 
 def extended(factor: Value) -> Value | None:
-    """The bf16 tile that a factor is, extended to f32; None if it is anything else."""
+    """The tile of bf16, or of bytes, that a factor is, extended to f32, or to i32; None if it is anything else."""
+    return factor.op.operands[0] if factor.op is not None and extension_of(factor) is not None else None
+
+
+def extension_of(factor: Value) -> arith.ExtF | arith.ExtSI | arith.ExtUI | None:
+    """How the elements of a factor are extended from bf16 to f32, or from bytes to i32, if that is all it does."""
     op = factor.op
     if not isinstance(op, loop.Map) or len(op.operands) != 1:
         return None
     first, *rest = op.body.block.ops
-    narrow = isinstance(first, arith.ExtF) and first.operands[0].type == bf16 and len(rest) == 1
-    return op.operands[0] if narrow else None
+    if len(rest) != 1 or not isinstance(first, arith.ExtF | arith.ExtSI | arith.ExtUI):
+        return None
+    return first if (first.operands[0].type, first.result.type) in ((bf16, f32), (i8, i32)) else None
 
 
 def is_contiguous(load: loop.Load, d: int) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mlc.dialects import loop
+from mlc.dialects import arith, loop
 from mlc.dialects.loop import For, Kernel, ScratchType, TileType
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
-from mlc.passes.schedule.factors import extended
+from mlc.ir.types import i32
+from mlc.passes.schedule.factors import extended, extension_of
 
 
 def record(kernel: Kernel, step: str, **arguments: object) -> None:
@@ -269,7 +270,7 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
            reader: Op | None = None) -> tuple[Value, For]:
     """Fill a panel with a factor, or with the tile that it is extended from; returns the panel and the loop after it.
 
-    If it is interleaved along a dimension, whole pairs are filled at a time. `reader` is by default the contraction.
+    If it is interleaved along a dimension, whole words are filled at a time. `reader` is by default the contraction.
     """
     contract = reader or contraction(kernel)[1]
     loops = enclosing_loops(contract)
@@ -280,7 +281,7 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
     source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
     sizes = {contract.attrs.get("dim", -1) if vector == kernel.schedule.vector else vector: size}
     if interleaved >= 0:
-        sizes[interleaved] = sizes.get(interleaved, 0) or 2
+        sizes[interleaved] = sizes.get(interleaved, 0) or i32.width // factor.type.dtype.width
     with before(target, contract.loc):
         buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype), interleaved=interleaved).result
 
@@ -341,25 +342,31 @@ def drop_unused(contract: loop.Contract | loop.Mma) -> None:
             op.erase()
 
 
-# -- products of bf16 -------------------------------------------------------------------------------------------------
+# -- products of narrow numbers ---------------------------------------------------------------------------------------
 def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
-    """Pack both factors of a contraction as bf16 in pairs of terms, which one instruction multiplies and adds.
+    """Pack both factors of a contraction, as bf16 in pairs of terms or as bytes in quads, which one instruction
+    multiplies and adds.
 
     `sides` has the dimension along which each panel is contiguous, and how many points are filled at a time (`pack`).
     """
     sum, contract = contraction(kernel)
+    extensions = {side: extension_of(getattr(contract, side)) for side in sides}
+    unsigned = next((side for side, op in extensions.items() if isinstance(op, arith.ExtUI)), None)
     panels: dict[str, Value] = {}
     exponents: dict[str, Value] = {}
     for side, (vector, size) in sides.items():
         tile = extended(getattr(contract, side))
         assert tile is not None
         panels[side], target = packed(kernel, tile, vector, size, contract.dim)
-        with before(target, contract.loc):
-            exponents[side] = loop.LeastExponent(panels[side]).result
+        if unsigned is None:
+            with before(target, contract.loc):
+                exponents[side] = loop.LeastExponent(panels[side]).result
     start = sum.operands[0].op
     with before(sum, contract.loc):
-        total = loop.ContractInterleaved(panels["lhs"], panels["rhs"], exponents["lhs"], exponents["rhs"],
-                                         dim=contract.dim).result
+        total = loop.ContractInterleaved(
+            panels["lhs"], panels["rhs"], exponents["lhs"], exponents["rhs"], dim=contract.dim,
+        ).result if unsigned is None else loop.ContractBytes(
+            panels["lhs"], panels["rhs"], dim=contract.dim, unsigned=unsigned).result
     sum.replace_by(total)
     if start is not None and not start.results[0].uses:
         start.erase()

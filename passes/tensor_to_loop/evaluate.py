@@ -7,6 +7,7 @@ from typing import Any
 
 from mlc.dialects import arith, loop, math, memref
 from mlc.dialects import tensor as tn
+from mlc.dialects.combining import CombiningKind
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
@@ -153,8 +154,8 @@ class KernelBuilder:
             return self.carry(init, step)
 
         def block(total: Value) -> Value:
-            start = loop.Full(0.0, init.type).result
-            return self.map([total, self.carry(start, step)], lambda a, b: arith.AddF(a, b).result)
+            start = loop.Full(init.op.attrs["value"], init.type).result
+            return self.map([total, self.carry(start, step)], CombiningKind.ADD.emit)
 
         return self.carry(init, block)
 

@@ -32,7 +32,7 @@ func.func @f(%x: memref<8x8xbf16>) {
     %0 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
     loop.for {dim = 2} {
       %1 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<8x8xbf16>) -> !loop.tile<d0xd2xbf16>
-      loop.store_scratch %1, %0 : (!loop.tile<d0xd2xbf16>, !loop.scratch<d0xd2xbf16>) -> ()  // error: error[MLC0151]: loop.store_scratch: stores points along d2 that are no pairs
+      loop.store_scratch %1, %0 : (!loop.tile<d0xd2xbf16>, !loop.scratch<d0xd2xbf16>) -> ()  // error: error[MLC0151]: loop.store_scratch: stores points along d2 that are no whole words
       loop.yield
     }
     loop.end
@@ -55,6 +55,25 @@ func.func @f(%x: memref<8x8xbf16>) {
     %1 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
     %2 = loop.least_exponent %0 : (!loop.scratch<d0xd2xbf16>) -> !loop.tile<i32>
     %3 = loop.contract_interleaved %0, %1, %2, %2 {dim = 2} : (!loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>, !loop.tile<i32>, !loop.tile<i32>) -> !loop.tile<d0xd1xf32>  // error: error[MLC0151]: loop.contract_interleaved: !loop.tile<i32> is not the least exponent of its !loop.scratch<d2xd1xbf16>
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x8xi8>) {
+  loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xi8>
+    %1 = loop.least_exponent %0 : (!loop.scratch<d0xd2xi8>) -> !loop.tile<i32>  // error: error[MLC0151]: loop.least_exponent: !loop.scratch<d0xd2xi8> is no panel of bf16
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x8xi8>) {
+  loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xi8>
+    %1 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    %2 = loop.contract_bytes %0, %1 {dim = 2, unsigned = "lhs"} : (!loop.scratch<d0xd2xi8>, !loop.scratch<d2xd1xbf16>) -> !loop.tile<d0xd1xi32>  // error: error[MLC0151]: loop.contract_bytes: !loop.scratch<d2xd1xbf16> is no panel of bytes that is interleaved along d2
     loop.end
   }
   func.return
