@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         debug as debug,
         distributed as distributed, fft as fft, func as func, hub as hub, linalg as linalg, masked as masked,
         models as models, multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler,
+        quantization as quantization,
         random as random, signal as signal, sparse as sparse, special as special, tree as tree, utils as utils,
     )
     from mlc.anomaly import detect_anomaly as detect_anomaly
@@ -254,8 +255,8 @@ _ELSEWHERE = {
 }
 _MODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "debug", "distributed",
                       "distributions", "extension", "fft", "func", "hub", "importer", "linalg", "masked",
-                      "models", "multiprocessing", "nn", "onnx", "optim", "profiler", "random", "serialization",
-                      "signal", "sparse", "special", "stablehlo", "torch", "tree", "utils"})
+                      "models", "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "random",
+                      "serialization", "signal", "sparse", "special", "stablehlo", "torch", "tree", "utils"})
 
 
 def __getattr__(name: str) -> Any:

@@ -26,16 +26,17 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.composite import Composite, widened
 from mlc.dialects.tensor.contract import DotGeneral
-from mlc.dialects.tensor.reduce import ReduceFma
+from mlc.dialects.tensor.reduce import ReduceFma, ReduceSum
 from mlc.dialects.tensor.shape import transpose
 from mlc.dialects.tensor.slicing import Reverse, Slice, pad
 from mlc.dialects.tensor.window import Windows, window_count
 from mlc.ir import sizes
 from mlc.ir.core import BatchResult, Value
 from mlc.ir.sizes import Dim, divide, modulo, product
-from mlc.ir.types import TensorType
+from mlc.ir.types import TensorType, i8, i32, ui8
 
 T = TypeVar("T")
+Pairs = tuple[tuple[int, int], ...]
 
 
 class Axis(NamedTuple):
@@ -54,7 +55,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
     p and k are indices of the spatial axes. z is x with `spread` - 1 zeros between its elements (input dilation), and
     padded by `low` zeros before and `high` after them (negative amounts remove elements). Each list has one entry per
     spatial axis, or is empty for the default. Channels form `groups` of equal size; c0 is the first input channel of
-    the group of o.
+    the group of o. Of bytes, x of either sign and w with sign, the products are added as i32.
 
         %r = tensor.convolution %x, %w : (tensor<Bx3x8xf32>, tensor<5x3x3xf32>) -> tensor<Bx5x6xf32>
     """
@@ -71,7 +72,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
     format = "$x `,` $w attr-dict `:` functional-type"
 
     def infer(self) -> TensorType:
-        x, w = self.floats()
+        x, w = self.tensors() if self.is_of_bytes() else self.floats()
         spatial = x.rank - 2
         if spatial < 0 or w.rank != x.rank:
             self.refuse(f"weights of shape {shape_text(w.shape)} do not fit {shape_text(x.shape)}", "MLC0117")
@@ -90,7 +91,13 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
             if less(k, 1) or less(out[-1], 0):
                 self.refuse(f"weights of size {k} do not fit in size {padded}", "MLC0115",
                             symbols=sizes.symbols(k, out[-1]))
-        return x.with_shape((x.shape[0], w.shape[0], *out))
+        result = x.with_shape((x.shape[0], w.shape[0], *out))
+        return result.with_dtype(i32) if self.is_of_bytes() else result
+
+    def is_of_bytes(self) -> bool:
+        """Whether the convolution is one of bytes."""
+        types = [v.type.dtype for v in self.operands if isinstance(v.type, TensorType)]
+        return len(types) == 2 and types[0] in (i8, ui8) and types[1] == i8
 
     def axes(self) -> list[Axis]:
         """The spatial axes."""
@@ -111,7 +118,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
                 starts = [i * axis.dilation for i, axis in zip(k, self.axes())]
                 read = [slice(a, a + n * axis.stride, axis.stride) for a, n, axis in zip(starts, out[2:], self.axes())]
                 total += np.einsum("ngc...,goc->ngo...", z[..., *read], kernel[..., *k])
-        return rounded(total.reshape(out), self.x.type.dtype)
+        return rounded(total.reshape(out), self.result.type.dtype)
 
     # -- decomposition into a contraction ---------------------------------------------------------------------------
     def decompose(self) -> Value:
@@ -129,21 +136,29 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         batch = ((0, 0), (1, 1)) if self.groups > 1 else ((0, 0),)
         channels = (len(batch) + 1, len(batch))
         contract = self.terms([channels], [(channels[0] + 1 + i, axis) for i, axis in enumerate(inside)])
-        return reshape(DotGeneral(kernel, windows, batch, tuple(contract)).result, self.result.type.shape)
+        return reshape(self.product(kernel, windows, batch, tuple(contract)), self.result.type.shape)
+
+    def product(self, kernel: Value, windows: Value, batch: Pairs, contract: Pairs) -> Value:
+        """The product of weights and windows, of numbers of the result's type."""
+        kernel, windows = (cast(v, self.result.type.dtype) for v in (kernel, windows))
+        return DotGeneral(kernel, windows, batch, contract).result
 
     def terms(self, channels: list[T], inside: list[T]) -> list[T]:
         """The axes along which products are added, in the order of the sum: those of windows last, so that neighbouring
-        points share elements, or, of 16 bits, channels last, as several of them are multiplied by one instruction."""
-        return [*inside, *channels] if self.x.type.dtype.width == 16 else [*channels, *inside]
+        points share elements, or, of 8 or 16 bits, channels last, as several of them are multiplied by one
+        instruction."""
+        return [*inside, *channels] if self.x.type.dtype.width <= 16 else [*channels, *inside]
 
     def _of_channels(self, windows: Value, inside: list[int], kernel: Value) -> Value:
         """Depthwise convolution: the elements of each window times those of w, one after the other."""
         shape, (g, o, *_) = windows.type.shape, kernel.type.shape
         beside = (1, g, o, *(d if a in inside else 1 for a, d in enumerate(shape[3:], 3)))
-        x, w = widened(windows), widened(reshape(kernel, beside))
         each = (shape[0], g, o, *shape[3:])                # each channel has o kernels
-        total = ReduceFma(broadcast_to(x, each), broadcast_to(w, each), tuple(inside)).result if inside else x * w
-        return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
+        x, w = (broadcast_to(widened(cast(v, self.result.type.dtype)), each)
+                for v in (windows, reshape(kernel, beside)))
+        total = x * w if not inside else ReduceSum(x * w, tuple(inside)).result if self.is_of_bytes() else (
+            ReduceFma(x, w, tuple(inside)).result)
+        return cast(reshape(total, self.result.type.shape), self.result.type.dtype)
 
     def _of_few_windows(self, windows: Value, inside: list[int]) -> Value:
         """The contraction with the windows of all images side by side, as columns of a matrix (im2col)."""
@@ -151,7 +166,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         spatial = [a for a in range(2, windows.type.rank) if a not in inside]
         columns = reshape(transpose(windows, (*self.terms([1], inside), 0, *spatial)), (terms, n * product(out)))
         weights = transpose(self.w, (0, *self.terms([1], [*range(2, self.w.type.rank)])))
-        result = DotGeneral(reshape(weights, (o, terms)), columns, (), ((1, 0),)).result
+        result = self.product(reshape(weights, (o, terms)), columns, (), ((1, 0),))
         return transpose(reshape(result, (o, n, *out)), (1, 0, *range(2, len(out) + 2)))
 
     def kernel(self) -> Value:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
-from mlc.frontend.operands import tracer
+from mlc.frontend.functions.convolution import Ints, Padding, each, fits, pads
+from mlc.frontend.functions.elementwise import clamp, round
+from mlc.frontend.operands import cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand
 from mlc.frontend.trace import emit
+from mlc.ir import sizes
+from mlc.ir.types import f32, i32, ui8
 
 
 @operation()
@@ -61,3 +65,96 @@ def quantized_linear(input: Operand, blocks: Operand, encoding: str) -> Any:
         (2, 3)
     """
     return emit(T.QuantizedDot, tracer(input), tracer(blocks), encoding)
+
+
+@operation()
+def quantize_per_tensor(input: Operand, scale: Operand, zero_point: Operand) -> Any:
+    """Numbers rounded to the 256 steps of a scale: clamp(round(input * (1 / scale)) + zero_point, 0, 255), as uint8.
+
+    A step q stands for (q - zero_point) * scale. Ties are rounded to even. It is that of
+    `torch.ops.quantized_decomposed`.
+
+    Args:
+        input: Numbers of float32.
+        scale: The distance of two steps, a positive number of float32 or a tensor of one.
+        zero_point: The step that stands for 0, an integer from 0 to 255 or a tensor of one.
+
+    Returns:
+        Tensor of the input's shape, of uint8.
+
+    Example:
+        >>> from mlc.frontend.functions.quantized import quantize_per_tensor
+        >>> quantize_per_tensor(mlc.tensor([-1.0, 0.0, 0.26, 9.0]), 0.1, 10)
+        tensor([  0,  10,  13, 100], dtype=mlc.uint8)
+    """
+    steps = round(cast(tracer(input), f32) * (1.0 / tracer(scale))) + cast(tracer(zero_point), f32)
+    return cast(tracer(clamp(steps, 0.0, 255.0)), ui8)
+
+
+@operation()
+def linear_integer(input: Operand, weight: Operand) -> Any:
+    """The products of rows of steps with rows of integers, added exactly: sum over c of weight[o, c] * input[.., c].
+
+    It is ONNX's MatMulInteger with a transposed matrix, and without zero points.
+
+    Args:
+        input: Steps of shape (.., columns), of uint8, as `quantize_per_tensor` makes them.
+        weight: Rows of shape (rows, columns), of int8.
+
+    Returns:
+        Tensor of shape (.., rows), of int32.
+
+    Raises:
+        UserError: The numbers of columns differ (MLC0115).
+
+    Example:
+        >>> from mlc.frontend.functions.quantized import linear_integer
+        >>> linear_integer(mlc.tensor([1, 200], dtype="uint8"), mlc.tensor([[-1, 1], [0, 2]], dtype="int8"))
+        tensor([199, 400], dtype=mlc.int32)
+    """
+    x, w = tracer(input), tracer(weight)
+    rows = reshape(x, (sizes.product(x.shape[:-1]), x.shape[-1]))
+    total = emit(T.DotGeneral, cast(rows, i32), cast(w, i32), (), ((1, 1),))
+    return reshape(total, (*x.shape[:-1], w.shape[0]))
+
+
+@operation()
+def conv_integer(input: Operand, weight: Operand, zero_point: Operand, stride: Ints = 1, padding: Padding = 0,
+                 dilation: Ints = 1, groups: int = 1) -> Any:
+    """The convolution of steps with filters of integers, added exactly: sum over c, k of weight * input, as int32.
+
+    It is ONNX's ConvInteger without the zero point taken off, which the caller does with the sums of the filters: the
+    image is padded with `zero_point`, so that each window has as many steps.
+
+    Args:
+        input: Steps of shape (n, c, *sizes), of uint8, as `quantize_per_tensor` makes them.
+        weight: Filters of shape (out_channels, c / groups, *kernel), of int8.
+        zero_point: The step that stands for 0, of uint8.
+        stride: Step from one window to the next, an integer, or one for each dimension.
+        padding: Elements before and after, an integer, or one for each dimension; "valid" for none, "same" for as many
+            windows as elements, with stride 1.
+        dilation: Distance of the elements of a window, an integer, or one for each dimension.
+        groups: Number of groups of channels; each is convolved with its own filters.
+
+    Returns:
+        Tensor of shape (n, out_channels, *windows), of int32.
+
+    Raises:
+        UserError: Channels do not fit or a window is larger than the image (MLC0115, MLC0367), or a setting has the
+            wrong length (MLC0357).
+
+    Example:
+        >>> from mlc.frontend.functions.quantized import conv_integer
+        >>> x, w = mlc.tensor([[[1, 2, 3]]], dtype="uint8"), mlc.tensor([[[-1, 1]]], dtype="int8")
+        >>> conv_integer(x, w, mlc.tensor(0, dtype="uint8"))
+        tensor([[[1, 1]]], dtype=mlc.int32)
+    """
+    x, w, zero = tracer(input), tracer(weight), tracer(zero_point)
+    spatial = x.ndim - 2
+    s, d = each(stride, spatial, "stride", 1), each(dilation, spatial, "dilation", 1)
+    low, high = pads(padding, w.shape[2:], s, d)
+    if any(n != 0 for n in (*low, *high)):
+        x = emit(T.Pad, x, zero, (0, 0, *low), (0, 0, *high), (0,) * x.ndim)
+    out = emit(T.Convolution, x, w, s, (), (), d, (), groups)
+    fits(out, x)
+    return out

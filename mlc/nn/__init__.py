@@ -13,7 +13,7 @@ Example:
 """
 
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
-from mlc.nn import functional, grad, init, modules, parallel, utils
+from mlc.nn import functional, grad, init, modules, parallel, quantized, utils
 from mlc.nn.activations import (
     GELU,
     GLU,
@@ -241,5 +241,6 @@ __all__ = [
     "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "grad", "init", "load_safetensors",
     "modules",
     "parallel",
+    "quantized",
     "save_safetensors", "utils",
 ]

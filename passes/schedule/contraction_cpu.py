@@ -438,9 +438,10 @@ def window_of(factor: Value, m: int, k: int) -> Window | None:
 
 
 def panel_of(factor: Value, n: int) -> int:
-    """Columns of a panel of a factor that is in panels along `n`."""
-    assert isinstance(factor.op, loop.Load)
-    return next((q.den for e in factor.op.map.results for q in quotients(e)
+    """Columns of a panel of a factor that is in panels along `n`, and perhaps extended from them."""
+    load = (extended(factor) or factor).op
+    assert isinstance(load, loop.Load)
+    return next((q.den for e in load.map.results for q in quotients(e)
                  if dims_of(q.num) == {n} and isinstance(q.den, int)), 0)
 
 

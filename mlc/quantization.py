@@ -1,0 +1,100 @@
+"""Post-training quantisation: the products of a trained model's layers by integers of 8 bits."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from mlc.autograd import no_grad
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
+from mlc.nn import quantized
+from mlc.nn.module import Module
+
+__all__ = ["quantize"]
+
+
+def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) -> Module:
+    """A copy of a model whose linear layers and convolutions multiply integers of 8 bits.
+
+    The model is called with each batch, and the range of each layer's inputs is taken note of (calibration). Weights
+    are rounded to 255 steps of a scale for each output, inputs to 256 steps of one scale, which are added exactly; all
+    else is computed as before. Processors with AVX512_VNNI multiply four such numbers for one of float32. The copy is
+    for inference: it has buffers in place of parameters, in its `state_dict`, too.
+
+    Depthwise convolutions, and convolutions whose padding is none of zeros, stay as they are: their time is that of
+    memory. So do layers whose weights another layer reads, such as the output projection of `nn.MultiheadAttention`.
+
+    Args:
+        model: The model, which stays as it is.
+        batches: Arguments of calls: a tensor, or a tuple of arguments, for each. A hundred samples like those that the
+            model will see are enough; numbers beyond the range that they show are clamped.
+        keep: Names of layers that stay as they are, as in `model.named_modules()`, with all that is in them.
+
+    Returns:
+        The copy, in evaluation mode.
+
+    Raises:
+        UserError: There are no batches, a layer of `keep` does not exist, or a layer was not called, or with numbers
+            that are not finite (MLC0358).
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> small = mlc.quantization.quantize(model, [mlc.randn(16, 4) for _ in range(8)])
+        >>> type(small[0]).__module__
+        'mlc.nn.quantized'
+    """
+    made = copy.deepcopy(model).eval()
+    layers = {name: layer for name, layer in made.named_modules() if _is_quantizable(layer) and not any(
+        name == n or name.startswith(f"{n}.") for n in keep)}
+    known = {name for name, _ in made.named_modules()}
+    if unknown := [n for n in keep if n not in known]:
+        raise UserError(f"the model has no layer {unknown[0]!r} to keep", code="MLC0358", loc=user_loc())
+    ranges = _calibrate(made, layers, batches)
+    for name, layer in layers.items():
+        low, high = ranges[name]
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise UserError(f"the layer {name or 'model'!r} " + (
+                "was not called with any batch" if low > high else "was called with numbers that are not finite"),
+                code="MLC0358", loc=user_loc(), hint="give batches that reach it, or its name as one to `keep`")
+        small = quantized.OF[type(layer)](layer, low, high).eval()
+        if not name:
+            return small  # type: ignore[no-any-return]
+        parent, _, own = name.rpartition(".")
+        setattr(made.get_submodule(parent), own, small)
+    return made
+
+
+def _is_quantizable(layer: Module) -> bool:
+    if type(layer) not in quantized.OF:
+        return False
+    groups = getattr(layer, "groups", 1)
+    return getattr(layer, "padding_mode", "zeros") == "zeros" and (
+        groups == 1 or layer.in_channels > groups)
+
+
+def _calibrate(model: Module, layers: dict[str, Module], batches: Iterable[Any]) -> dict[str, tuple[float, float]]:
+    """The least and the greatest number of each layer's inputs, over all batches."""
+    ranges = dict.fromkeys(layers, (math.inf, -math.inf))
+
+    def watch(name: str) -> Any:
+        def hook(_: Module, args: tuple[Any, ...]) -> None:
+            low, high = ranges[name]
+            x = args[0]
+            ranges[name] = min(low, x.min().item()), max(high, x.max().item())
+        return hook
+
+    handles = [layer.register_forward_pre_hook(watch(name)) for name, layer in layers.items()]
+    count = 0
+    with no_grad():
+        for batch in batches:
+            model(*batch) if isinstance(batch, tuple) else model(batch)
+            count += 1
+    for handle in handles:
+        handle.remove()
+    if not count:
+        raise UserError("there are no batches to calibrate with", code="MLC0358", loc=user_loc(),
+                        hint="give some of the inputs that the model will see")
+    return ranges
