@@ -7,11 +7,10 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.convolution import Ints, Padding, each, fits, pads
 from mlc.frontend.functions.elementwise import clamp, round
-from mlc.frontend.operands import cast, reshape, tracer
+from mlc.frontend.operands import cast, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand
 from mlc.frontend.trace import emit
-from mlc.ir import sizes
 from mlc.ir.types import f32, i32, ui8
 
 
@@ -113,9 +112,7 @@ def linear_integer(input: Operand, weight: Operand) -> Any:
         tensor([199, 400], dtype=mlc.int32)
     """
     x, w = tracer(input), tracer(weight)
-    rows = reshape(x, (sizes.product(x.shape[:-1]), x.shape[-1]))
-    total = emit(T.DotGeneral, cast(rows, i32), cast(w, i32), (), ((1, 1),))
-    return reshape(total, (*x.shape[:-1], w.shape[0]))
+    return emit(T.DotGeneral, cast(x, i32), cast(w, i32), (), ((x.ndim - 1, 1),))
 
 
 @operation()

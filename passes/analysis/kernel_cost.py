@@ -1,8 +1,9 @@
-"""The floating-point operations of a kernel and the bytes that it has to move, counted from its IR.
+"""The arithmetic of a kernel and the bytes that it has to move, counted from its IR.
 
-Operations are those of the code, after elementary functions have become polynomials: a fused multiply-add is two,
-arithmetic, a comparison of floats by `maximumf` and a square root are one; what only moves or chooses is none. Bytes
-are compulsory traffic: each element that a kernel reads or writes counts once, however often it does so.
+Operations are those of the code, after elementary functions have become polynomials: of floats, and of products of
+bytes. A fused multiply-add is two, arithmetic, a comparison of floats by `maximumf` and a square root are one; what
+only moves or chooses is none. Bytes are compulsory traffic: each element that a kernel reads or writes counts once,
+however often it does so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 
 from mlc.dialects import arith, math
 from mlc.dialects.loop import (
+    ContractBytes,
     ContractInterleaved,
     Fold,
     For,
@@ -52,7 +54,7 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
         return each * _points(kernel, op, _spans(*op.operands, *op.results)) if each else 0
     if isinstance(op, MultiplyAdd | Mma):
         return 2 * _points(kernel, op, _spans(op.acc) | {op.dim}) if _is_float(op.acc) else 0
-    if isinstance(op, ContractInterleaved):
+    if isinstance(op, ContractInterleaved | ContractBytes):
         whole = op.dim not in dict(_steps(kernel, op))           # no loop over blocks of terms is around it
         return 2 * _points(kernel, op, _spans(op.result) | {op.dim}) if not whole else (
             2 * _points(kernel, op, _spans(op.result)) * kernel.domain[op.dim])
@@ -63,7 +65,8 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
 
 def number(kernel: Kernel) -> str:
     """The kind of number that a kernel multiplies, of those that the roofline of a machine knows."""
-    return "bf16" if any(True for _ in kernel.inside(ContractInterleaved)) else "f32"
+    kinds = {ContractInterleaved: "bf16", ContractBytes: "int8"}
+    return next((kind for op, kind in kinds.items() if next(kernel.inside(op), None) is not None), "f32")
 
 
 def moved(kernel: Kernel) -> Dim:

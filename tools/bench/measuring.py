@@ -97,7 +97,7 @@ def flops_of(name: str) -> float:
         return 0.0
     from torch.utils.flop_counter import FlopCounterMode
     trains, wide = name.endswith(" training"), name.endswith(" x16")
-    network, a = NETWORKS[name.removesuffix(" training").removesuffix(" x16").removesuffix(" bf16")], Library("torch")
+    network, a = NETWORKS[name.split()[0]], Library("torch")
     model = network.make(a).train(trains)
     batch = max(network.batch, 4) if trains else 16 if wide else network.batch
     with FlopCounterMode(display=False) as counter:
@@ -114,7 +114,7 @@ def _in_child(name: str, peers: Sequence[str], threads: int, rounds: int) -> dic
     os.environ["MLC_CACHE"] = "0"                          # the first call is to be one of a fresh machine
     row = all_rows()[name]
     found = measure(row, peers, threads, rounds)
-    if row.group in ("models", "models of bf16", "training"):
+    if row.group in ("models", "models of bf16", "models of int8", "training"):
         found.flops = flops_of(name)
     return asdict(found)
 

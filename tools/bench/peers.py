@@ -1,7 +1,7 @@
 """The ways in which a network is run: mlc, and other frameworks and runtimes where they are installed.
 
 Each makes a call out of a network: a function of no arguments whose result is read by `arrays`. All of them use the
-same number of threads, float32 or bfloat16, and memory of their own.
+same number of threads, float32, bfloat16 or integers of 8 bits, and memory of their own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.util
 import io
 import logging
+import os
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +50,8 @@ class Peer:
         return next((p for p in self.packages if importlib.util.find_spec(p) is None), None)
 
     def forward(self, network: Network, batch: int, threads: int, number: str = "f32") -> Prepared | None:
-        """A call of the network in evaluation, with products of f32 or bf16; None if this peer runs no such."""
+        """A call of the network in evaluation, with products of f32, bf16 or int8, for which the data of the call show
+        the ranges; None if this peer runs no such."""
         return None
 
     def step(self, network: Network, batch: int, threads: int) -> Prepared | None:
@@ -69,6 +72,7 @@ class _Framework(Peer):
     """PyTorch or mlc: the same lines in both."""
 
     library: str
+    numbers: tuple[str, ...] = ("f32", "bf16")
 
     def compiled(self, f: Any) -> Any:
         """A module or a function, compiled."""
@@ -77,7 +81,13 @@ class _Framework(Peer):
     def set_threads(self, a: Library, threads: int) -> None:
         a.lib.set_num_threads(threads)
 
-    def forward(self, network: Network, batch: int, threads: int, number: str = "f32") -> Prepared:
+    def quantized(self, model: Any, data: tuple[Any, ...]) -> Any:
+        """The model with products of int8, calibrated with the arguments of a call."""
+        raise NotImplementedError
+
+    def forward(self, network: Network, batch: int, threads: int, number: str = "f32") -> Prepared | None:
+        if number not in self.numbers:
+            return None
         a = Library(self.library)
         self.set_threads(a, threads)
         model, data = network.module(a).eval(), network.data(a, batch)
@@ -86,7 +96,7 @@ class _Framework(Peer):
             with a.lib.autocast("cpu", a.lib.bfloat16):
                 return model(*data)
 
-        f = self.compiled(model if number == "f32" else narrow)
+        f = self.compiled(narrow if number == "bf16" else self.quantized(model, data) if number == "int8" else model)
 
         def call() -> Any:
             with a.lib.no_grad():
@@ -116,6 +126,11 @@ class _Framework(Peer):
 
 class Mlc(_Framework):
     name, packages, library = "mlc", ("mlc",), "mlc"
+    numbers = ("f32", "bf16", "int8")
+
+    def quantized(self, model: Any, data: tuple[Any, ...]) -> Any:
+        import mlc
+        return mlc.quantization.quantize(model, [data])
 
     def compiled(self, f: Any) -> Any:
         import mlc
@@ -155,6 +170,30 @@ def onnx_model(network: Network, batch: int) -> tuple[bytes, dict[str, Any]]:
     return out.getvalue(), {n: x.numpy() for n, x in zip(names, data)}
 
 
+def onnx_int8(model: bytes, feeds: dict[str, Any]) -> bytes:
+    """A model of ONNX with products of int8, by ONNX Runtime's post-training quantisation: activations without sign and
+    weights with a scale for each channel, as pairs of QuantizeLinear and DequantizeLinear."""
+    import onnx
+    from onnxruntime import quantization as q
+
+    class Reader(q.CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.left = iter([feeds])
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self.left, None)
+
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        before, ready, after = (os.path.join(folder, f"{name}.onnx") for name in ("before", "ready", "after"))
+        onnx.save(onnx.load_from_string(model), before)
+        q.shape_inference.quant_pre_process(before, ready, skip_symbolic_shape=True)
+        q.quantize_static(ready, after, Reader(), quant_format=q.QuantFormat.QDQ, per_channel=True,
+                          activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QInt8,
+                          op_types_to_quantize=["Conv", "MatMul", "Gemm", "Add"])
+        with open(after, "rb") as file:
+            return file.read()
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Within, nothing is logged."""
@@ -172,7 +211,10 @@ class _Runtime(Peer):
     numbers: tuple[str, ...] = ("f32",)
 
     def forward(self, network: Network, batch: int, threads: int, number: str = "f32") -> Prepared | None:
-        return self.session(*onnx_model(network, batch), threads, number) if number in self.numbers else None
+        if number not in self.numbers:
+            return None
+        model, feeds = onnx_model(network, batch)
+        return self.session(onnx_int8(model, feeds) if number == "int8" else model, feeds, threads, number)
 
     def onnx(self, model: bytes | str, feeds: dict[str, Any], threads: int) -> Prepared | None:
         return self.session(model, feeds, threads, "f32")
@@ -199,6 +241,7 @@ class Numpy(Peer):
 
 class OnnxRuntime(_Runtime):
     name, packages = "onnxruntime", ("onnxruntime", "onnx", "torch")
+    numbers = ("f32", "int8")
 
     def session(self, model: bytes | str, feeds: dict[str, Any], threads: int, number: str) -> Prepared:
         import onnxruntime
@@ -212,13 +255,14 @@ class OnnxRuntime(_Runtime):
 
 class OpenVino(_Runtime):
     name, packages = "openvino", ("openvino", "onnx", "torch")
-    numbers = ("f32", "bf16")
+    numbers = ("f32", "bf16", "int8")
 
     def session(self, model: bytes | str, feeds: dict[str, Any], threads: int, number: str) -> Prepared:
         import openvino
         core, start = openvino.Core(), time.perf_counter()
         compiled = core.compile_model(core.read_model(model), "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": number})
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "bf16" if number == "bf16" else "f32"})
         request = compiled.create_infer_request()
         return Prepared(lambda: list(request.infer(feeds, share_inputs=True, share_outputs=True).values()),
                         time.perf_counter() - start)

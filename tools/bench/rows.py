@@ -52,6 +52,8 @@ def _networks() -> Iterator[Row]:
                           peer.forward(n, b, threads))
         yield Row(f"{name} bf16", "models of bf16", lambda peer, threads, n=network:  # type: ignore[misc]
                   peer.forward(n, n.batch, threads, "bf16"), apart=0.1, number="bf16")
+        yield Row(f"{name} int8", "models of int8", lambda peer, threads, n=network:  # type: ignore[misc]
+                  peer.forward(n, n.batch, threads, "int8"), apart=0.4, number="int8")
         yield Row(f"{name} training", "training", lambda peer, threads, n=network:  # type: ignore[misc]
                   peer.step(n, max(n.batch, 4), threads), apart=1e-2)
 
