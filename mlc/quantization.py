@@ -7,6 +7,8 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
+
 from mlc.autograd import no_grad
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
@@ -38,7 +40,7 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
 
     Raises:
         UserError: There are no batches, a layer of `keep` does not exist, or a layer was not called, or with numbers
-            that are not finite (MLC0358).
+            that are not finite (MLC0998).
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -51,14 +53,14 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
         name == n or name.startswith(f"{n}.") for n in keep)}
     known = {name for name, _ in made.named_modules()}
     if unknown := [n for n in keep if n not in known]:
-        raise UserError(f"the model has no layer {unknown[0]!r} to keep", code="MLC0358", loc=user_loc())
+        raise UserError(f"the model has no layer {unknown[0]!r} to keep", code="MLC0998", loc=user_loc())
     ranges = _calibrate(made, layers, batches)
     for name, layer in layers.items():
         low, high = ranges[name]
         if not (math.isfinite(low) and math.isfinite(high)):
             raise UserError(f"the layer {name or 'model'!r} " + (
                 "was not called with any batch" if low > high else "was called with numbers that are not finite"),
-                code="MLC0358", loc=user_loc(), hint="give batches that reach it, or its name as one to `keep`")
+                code="MLC0998", loc=user_loc(), hint="give batches that reach it, or its name as one to `keep`")
         small = quantized.OF[type(layer)](layer, low, high).eval()
         if not name:
             return small  # type: ignore[no-any-return]
@@ -81,9 +83,9 @@ def _calibrate(model: Module, layers: dict[str, Module], batches: Iterable[Any])
 
     def watch(name: str) -> Any:
         def hook(_: Module, args: tuple[Any, ...]) -> None:
-            low, high = ranges[name]
-            x = args[0]
-            ranges[name] = min(low, x.min().item()), max(high, x.max().item())
+            x, (low, high) = args[0], ranges[name]
+            if x.numel():                                  # a NaN makes the range one
+                ranges[name] = float(np.minimum(low, x.min().item())), float(np.maximum(high, x.max().item()))
         return hook
 
     handles = [layer.register_forward_pre_hook(watch(name)) for name, layer in layers.items()]
@@ -95,6 +97,6 @@ def _calibrate(model: Module, layers: dict[str, Module], batches: Iterable[Any])
     for handle in handles:
         handle.remove()
     if not count:
-        raise UserError("there are no batches to calibrate with", code="MLC0358", loc=user_loc(),
+        raise UserError("there are no batches to calibrate with", code="MLC0998", loc=user_loc(),
                         hint="give some of the inputs that the model will see")
     return ranges

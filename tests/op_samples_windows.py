@@ -147,7 +147,9 @@ def _convolution() -> list[Sample]:
     out = [Sample((t(f"{x}f64"), t(f"{w}f64")), lambda x, w, given=given: tensor.Convolution(x, w, **given))
            for x, w, given in CONVOLUTIONS]
     return out + [Sample((t(f"2x3x5x{d}"), t(f"4x3x3x{d}")), lambda x, w: tensor.Convolution(x, w, low=(1,)))
-                  for d in FLOATS]
+                  for d in FLOATS] + [
+        Sample((t(f"{x}{d}"), t(f"{w}i8")), lambda x, w, given=given: tensor.Convolution(x, w, **given))
+        for d in ("ui8", "i8") for x, w, given in CONVOLUTIONS[:6]]
 
 
 def _pooling() -> list[Sample]:

@@ -166,4 +166,13 @@ example python:
     from mlc.models.gguf.quantization import quantize
     quantize(np.full((1, 256), 1e8, np.float32), "q4_k")
 fix: write the tensor as f32 or bf16, or find out why a model has such numbers.
+
+MLC0998 A model cannot be quantised with these batches.
+The range of a layer's inputs is that of the batches: each layer that is quantised has to be called, with finite
+numbers.
+example python:
+    import mlc
+    from mlc import nn
+    mlc.quantization.quantize(nn.Linear(2, 2), [])
+fix: give inputs like those that the model will see, and to `keep` the names of layers that they do not reach.
 '''

@@ -1,4 +1,4 @@
-// test: pass fix_numerics fuse{machine=bf16_dot:true} bufferize tensor_to_loop coalesce_dimensions vectorize{machine=bf16_dot:true} loop_to_scf canonicalize cse
+// test: pass fix_numerics fuse{machine=bf16_dot:true;byte_dot:true} bufferize tensor_to_loop coalesce_dimensions vectorize{machine=bf16_dot:true;byte_dot:true} loop_to_scf canonicalize cse
 // tolerance: bits
 
 // both factors are packed in pairs of terms
@@ -24,3 +24,21 @@ func.func @image(%x: tensor<1x9x9x32xbf16>, %w: tensor<32x3x3x32xbf16>) -> tenso
   func.return %2 : tensor<1x7x7x32xbf16>
 }
 // CHECK: x86vector.avx512.dot
+// -----
+// factors of bytes, one without sign, are packed four terms in a word
+func.func @bytes(%x: tensor<40x70xi8>, %y: tensor<70x33xui8>) -> tensor<40x33xi32> {
+  %0 = tensor.cast %x : tensor<40x70xi8> to tensor<40x70xi32>
+  %1 = tensor.cast %y : tensor<70x33xui8> to tensor<70x33xi32>
+  %2 = tensor.dot_general %0, %1 {batch = [], contract = [[1, 0]]} : (tensor<40x70xi32>, tensor<70x33xi32>) -> tensor<40x33xi32>
+  func.return %2 : tensor<40x33xi32>
+}
+// CHECK: x86vector.avx512.dot_bytes
+// -----
+// no instruction multiplies bytes that both have a sign
+func.func @with_sign(%x: tensor<40x70xi8>, %y: tensor<70x33xi8>) -> tensor<40x33xi32> {
+  %0 = tensor.cast %x : tensor<40x70xi8> to tensor<40x70xi32>
+  %1 = tensor.cast %y : tensor<70x33xi8> to tensor<70x33xi32>
+  %2 = tensor.dot_general %0, %1 {batch = [], contract = [[1, 0]]} : (tensor<40x70xi32>, tensor<70x33xi32>) -> tensor<40x33xi32>
+  func.return %2 : tensor<40x33xi32>
+}
+// CHECK-NOT: x86vector
