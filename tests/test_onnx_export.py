@@ -87,3 +87,13 @@ def test_the_command_takes_what_is_written(tmp_path: Path, capfd: pytest.Capture
     assert main(["import", path]) == main(["compile", path, "--emit=tensor"]) == 0
     out = capfd.readouterr().out
     assert "weight: float32[2, 3]" in out and "tensor.dot_general" in out, out
+
+
+def test_integers_of_8_bits_stay_integers() -> None:
+    """A quantised convolution is ConvInteger, with the bits of mlc."""
+    x = mlc.randn(1, 2, 5, 5, generator=mlc.Generator().manual_seed(0))
+    small = mlc.quantization.quantize(nn.Conv2d(2, 3, 3, padding=1), [x])
+    model = mlc.onnx.export(small, (x,))
+    assert "ConvInteger" in {node.op_type for node in model.graph.node}
+    out, = programs.outputs(model, [x.numpy()])
+    np.testing.assert_array_equal(out, small(x).numpy())

@@ -7,7 +7,7 @@ from typing import Any
 from mlc.backends.onnx.elementwise import in_floats
 from mlc.backends.onnx.moving import padded
 from mlc.backends.onnx.writer import Writer, result, row
-from mlc.ir.types import f32, f64
+from mlc.ir.types import f32, f64, i32
 
 
 def _narrow(op: Any) -> bool:
@@ -58,7 +58,8 @@ def convolution(w: Writer, op: Any) -> str:
         around = [high[i] - (a.spread - 1) for i, a in enumerate(axes)]    # none is behind the last element
         x = padded(w, x, w.like(0, x), [0, 0, *low], [0, 0, *around], [0, 0, *(a.spread - 1 for a in axes)])
         attrs = {}
-    found = w.op("Conv", [x, kernel], result(op).with_dtype(f32), strides=[a.stride for a in axes],
+    name, dtype = ("ConvInteger", i32) if op.is_of_bytes() else ("Conv", f32)
+    found = w.op(name, [x, kernel], result(op).with_dtype(dtype), strides=[a.stride for a in axes],
                  dilations=[a.dilation for a in axes], group=op.groups,
                  kernel_shape=list(op.w.type.shape[2:]), **attrs)
     return w.cast(found, result(op).dtype)
