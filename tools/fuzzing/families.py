@@ -11,7 +11,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.encodings import ENCODINGS
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim, symbol_name
-from mlc.ir.types import IntType, TensorType, f32, f64, i1, i32, i64, ui8, ui32
+from mlc.ir.types import IntType, TensorType, f32, f64, i1, i8, i32, i64, ui8, ui32
 
 if TYPE_CHECKING:
     from mlc.tools.fuzzing.programs import Generator
@@ -117,6 +117,25 @@ def quantised(g: Generator, x: Value) -> Value | None:
     return tn.QuantizedDot(factor, blocks, name).result
 
 
+def bytes_multiplied(g: Generator, x: Value) -> Value | None:
+    """A product or a convolution of bytes: many columns, so that several terms are multiplied at a time."""
+    rng = g.rng
+    columns, terms = rng.choice((3, 16, 33, 48)), rng.choice((1, 3, 8, 37))
+    own, other = rng.choice(((ui8, i8), (i8, ui8), (i8, i8)))
+    if rng.random() < 0.3:
+        size = rng.choice((3, 5, 9))
+        image = g.argument(TensorType((rng.choice((1, 2)), terms, size, size), own))
+        filters = g.argument(TensorType((columns, terms, rng.choice((1, 3)), rng.choice((1, 2, 3))), i8))
+        return tn.Convolution(image, filters, (rng.choice((1, 2)), 1), (1, 0), (1, 0)).result
+    rows: Dim = rng.choice((1, 20, 33, *(d for d in x.type.shape[:1] if symbol_name(d) is not None)))
+    left, right = g.argument(TensorType((rows, terms), own)), g.argument(TensorType((columns, terms), other))
+    wide = [tn.Cast(v, dtype=i32).result for v in (left, right)]
+    if rng.random() < 0.5:
+        wide[1] = tn.Transpose(wide[1], (1, 0)).result
+        return tn.DotGeneral(wide[0], wide[1], (), ((1, 0),)).result
+    return tn.DotGeneral(wide[0], wide[1], (), ((1, 1),)).result
+
+
 def random_bits(g: Generator, x: Value) -> Value | None:
     """Random bits of a key; of a shape that x has."""
     key = g.argument(TensorType((2,), ui32))
@@ -143,6 +162,6 @@ def statistics(g: Generator, x: Value) -> Value | None:
 
 
 FAMILIES: tuple[tuple[Family, int], ...] = (
-    (pieces, 2), (windows, 2), (complex_numbers, 1), (spectrum, 1), (quantised, 1), (random_bits, 1),
-    (sorted_places, 1), (statistics, 1))
+    (pieces, 2), (windows, 2), (complex_numbers, 1), (spectrum, 1), (quantised, 1), (bytes_multiplied, 1),
+    (random_bits, 1), (sorted_places, 1), (statistics, 1))
 """The families, each with how often it is drawn."""
