@@ -17,6 +17,7 @@ from tests.peers import onnx_backend as judge
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper, parser  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]> '
 NET = HEAD + """net (float[B, 3] x) => (float[B, m] y) <float[3, 2] w = {1, 2, 3, 4, 5, 6}, float[2] b = {1, -1},
@@ -275,3 +276,34 @@ def test_the_standard_backend() -> None:
     assert found.z.tolist() == [2, 2] and backend.supports_device("CPU") and not backend.supports_device("CUDA:0")
     assert backend.run_model(model(NET), [np.ones((2, 3), np.float32)])[0].tolist() == [[10, 11]] * 2
     assert numpy_helper.to_array(model(NET).graph.initializer[0]).shape == (3, 2)
+
+
+QUANTISED = HEAD.replace("17", "21") + """net (float[1, 2, 4, 4] x) => (float[1, 5] y) <
+    float s = {0.05}, TYPE z = {ZERO}, int8[3, 2, 3, 3] w = {WEIGHTS}, float[3] ws = {0.01, 0.02, 0.03},
+    int8[3] none = {0, 0, 0}, float[3] b = {1, -1, 0}, int8[5, 48] m = {MATRIX}, float ms = {0.02},
+    float[5] mb = {1, 2, 3, 4, 5}> {
+    q = QuantizeLinear (x, s, z)
+    d = DequantizeLinear (q, s, z)
+    f = DequantizeLinear <axis = 0> (w, ws, none)
+    c = Conv <pads = [1, 1, 1, 1]> (d, f, b)
+    r = Flatten (c)
+    rq = QuantizeLinear (r, s, z)
+    rd = DequantizeLinear (rq, s, z)
+    md = DequantizeLinear (m, ms)
+    y = Gemm <transB = 1> (rd, md, mb)
+}"""
+
+
+@pytest.mark.parametrize(("type", "zero"), [("uint8", 120), ("int8", -3)])
+def test_quantised_products_are_of_integers(type: str, zero: int) -> None:
+    """What DequantizeLinear makes of bytes is multiplied as bytes: the reference's floats, up to their rounding."""
+    rng = np.random.default_rng(0)
+    text = QUANTISED.replace("TYPE", type).replace("ZERO", str(zero))
+    for name, count in (("WEIGHTS", 54), ("MATRIX", 240)):
+        text = text.replace(name, ", ".join(map(str, rng.integers(-127, 128, count))))
+    net, x = model(text), rng.standard_normal((1, 2, 4, 4)).astype(np.float32)
+    wanted, = ReferenceEvaluator(net).run(None, {"x": x})
+    f = mlc.onnx.load(net)
+    np.testing.assert_allclose(f(x).numpy(), wanted, rtol=1e-4, atol=1e-3)
+    recorded = mlc.lower(f, [mlc.spec(1, 2, 4, 4)]).to_text()
+    assert "tensor<3x2x3x3xi8>) -> tensor<1x3x4x4xi32>" in recorded and "-> tensor<1x5xi32>" in recorded

@@ -19,7 +19,7 @@ from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.onnx import bodies, folding
 from mlc.frontend.onnx.attributes import check_flags, resolved, value
 from mlc.frontend.onnx.table import EXTRA, Row, find
-from mlc.frontend.onnx.values import TYPES, NeedsValue, known, tensor
+from mlc.frontend.onnx.values import TYPES, NeedsValue, StepsOf, known, tensor
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 
@@ -79,6 +79,7 @@ class Interpreter:
                  refused: list[UserError] | None = None) -> None:
         self.functions, self.types, self.refused = functions, types, refused
         self.origins: dict[int, tuple[Any, frozenset[str]]] = {}
+        self.steps = StepsOf()
 
     def run(self, graph: Any, inputs: Mapping[str, Any], opsets: Mapping[str, int]) -> list[Any]:
         """The results of the main graph for its inputs and weights."""
@@ -171,7 +172,7 @@ class Interpreter:
     def called(self, row: Row, node: Any, inputs: list[Any], given: dict[str, Any], version: int) -> Any:
         """The result of a row."""
         for name in EXTRA & set(row.signature.parameters):
-            given[name] = version if name == "opset" else len(node.output)
+            given[name] = {"opset": version, "outputs": len(node.output), "steps": self.steps}[name]
         unknown = set(given) - set(row.signature.parameters)
         if unknown:
             raise UserError(f"mlc does not translate the attribute {min(unknown)}", code="MLC0842")

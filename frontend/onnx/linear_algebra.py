@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlc.frontend.onnx import integer_products
 from mlc.frontend.onnx.table import row
+from mlc.frontend.onnx.values import StepsOf
 from mlc.frontend.tensor import OPERATIONS as O
 
 
 @row("MatMul")
-def matmul(x: Any, y: Any) -> Any:
-    return O["matmul"](x, y)
+def matmul(x: Any, y: Any, *, steps: StepsOf) -> Any:
+    out = integer_products.product(x, y, None, steps)
+    return O["matmul"](x, y) if out is None else out
 
 
 @row("Gemm")
 def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
-         broadcast: int = 1) -> Any:
+         broadcast: int = 1, steps: StepsOf) -> Any:
+    if not transA and alpha == beta == 1 and (c is None or c.ndim == 1):
+        out = integer_products.product(a, b, c, steps, transposed=bool(transB))
+        if out is not None:
+            return out
     product = O["matmul"](O["transpose"](a, 0, 1) if transA else a, O["transpose"](b, 0, 1) if transB else b)
     product = product if alpha == 1 else product * _of(product, alpha)
     return product if c is None else product + (c if beta == 1 else c * _of(c, beta))

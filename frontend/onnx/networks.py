@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.element_types import iinfo
+from mlc.frontend.onnx import integer_products
 from mlc.frontend.onnx.moving import padded
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import ints, refuse, shape_of
+from mlc.frontend.onnx.values import StepsOf, ints, refuse, shape_of
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import Size
 
@@ -57,10 +58,13 @@ def _rank(w: Any, kernel_shape: Sequence[int] | None) -> int:
 
 @row("Conv")
 def conv(x: Any, w: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
-         kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+         kernel_shape: Any = None, pads: Any = None, strides: Any = None, steps: StepsOf | None = None) -> Any:
     rank = _rank(w, kernel_shape)
     strides, dilations = _ones(strides, rank), _ones(dilations, rank)
     pads = automatic(x, auto_pad, w.shape[2:], strides, dilations, pads)
+    if steps is not None and pads[:rank] == pads[rank:] and min(pads) >= 0 and (
+            out := integer_products.convolution(x, w, bias, strides, pads[:rank], dilations, group, steps)) is not None:
+        return out
     if pads[:rank] != pads[rank:] or min(pads) < 0:
         x, pads = padded(x, [0, 0, *pads[:rank], 0, 0, *pads[rank:]]), [0] * (2 * rank)
     return O[f"conv{rank}d"](x, w, bias, tuple(strides), tuple(pads[:rank]), tuple(dilations), group)

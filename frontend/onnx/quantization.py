@@ -7,7 +7,7 @@ from typing import Any
 from mlc.frontend.element_types import iinfo
 from mlc.frontend.onnx.networks import conv
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import axis_of, dtype_of, refuse
+from mlc.frontend.onnx.values import Steps, StepsOf, axis_of, dtype_of, refuse, tensor
 from mlc.frontend.tensor import OPERATIONS as O
 
 
@@ -42,15 +42,17 @@ def quantize(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, block_size:
     return saturated(O["cast"](whole, "float32"), dtype)
 
 
-@row("DequantizeLinear")
+@row("DequantizeLinear", values=("zero",))
 def dequantize(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, block_size: int = 0,
-               output_dtype: int = 0) -> Any:
+               output_dtype: int = 0, steps: StepsOf) -> Any:
     wide = O["cast"](x, "int32")
     if zero is not None:
-        wide = wide - O["cast"](spread(zero, x, axis, block_size), "int32")
+        wide = wide - O["cast"](spread(tensor(zero), x, axis, block_size), "int32")
     dtype = dtype_of(output_dtype) if output_dtype else scale.dtype
-    out = O["cast"](wide, "float32") * O["cast"](spread(scale, x, axis, block_size), "float32")
-    return O["cast"](out, dtype)
+    out = O["cast"](O["cast"](wide, "float32") * O["cast"](spread(scale, x, axis, block_size), "float32"), dtype)
+    if dtype.name == "float32" and not block_size:
+        steps.note(out, Steps(x, scale, zero, axis))
+    return out
 
 
 def _around(x: Any, zero: Any, axis: int) -> Any:

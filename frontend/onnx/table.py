@@ -16,8 +16,9 @@ from mlc.frontend.tensor import OPERATIONS
 
 FAMILIES = ("control", "creation", "elementwise", "images", "indexing", "learned", "linear_algebra", "moving",
             "networks", "normalization", "quantization", "recurrent", "reductions", "sequences", "signals")
-EXTRA = frozenset({"outputs", "opset"})
-"""Parameters of rows that are no attributes: the number of outputs that are used, and the operator set's version."""
+EXTRA = frozenset({"outputs", "opset", "steps"})
+"""Parameters of rows that are no attributes: the number of outputs that are used, the operator set's version, and what
+tensors are made of by DequantizeLinear."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -67,6 +67,30 @@ class Stored:
     @property
     def dtype(self) -> DType:
         return as_dtype(self.array.dtype)
+
+
+class Steps(NamedTuple):
+    """What DequantizeLinear makes numbers of: (x - zero) * scale. The zero point may be absent."""
+
+    x: Any
+    scale: Any
+    zero: Any
+    axis: int
+
+
+class StepsOf:
+    """The steps of the tensors that DequantizeLinear makes in a run of a graph."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, Steps]] = {}     # with the tensor, which stays alive
+
+    def note(self, x: Any, steps: Steps) -> None:
+        self._found[id(x)] = x, steps
+
+    def of(self, x: Any) -> Steps | None:
+        """The steps of a tensor; None if it is made by anything else."""
+        found = self._found.get(id(x))
+        return None if found is None else found[1]
 
 
 LONGEST = 300
