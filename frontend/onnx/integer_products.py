@@ -1,6 +1,6 @@
 """Products of numbers that DequantizeLinear makes, by their integers of 8 bits.
 
-With two scales, the product of (x - zero) * scale and w * scale is that of x and w, less zero times the sums of w, times
+With two scales, the product of (x - zero) * scale and w * scale is that of x and w, less zero times the sums of w, by
 both scales. The integers are added exactly, where ONNX's own definition of a quantised model adds floats.
 """
 
