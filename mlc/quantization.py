@@ -23,8 +23,8 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
 
     The model is called with each batch, and the range of each layer's inputs is taken note of (calibration). Weights
     are rounded to 255 steps of a scale for each output, inputs to 256 steps of one scale, which are added exactly; all
-    else is computed as before. Processors with AVX512_VNNI multiply four such numbers for one of float32. The copy is
-    for inference: it has buffers in place of parameters, in its `state_dict`, too.
+    else is computed as before. Processors with AVX512_VNNI multiply four such numbers for one of float32; others take
+    longer than for float32. The copy is for inference: it has buffers in place of parameters, in its `state_dict`, too.
 
     Depthwise convolutions, and convolutions whose padding is none of zeros, stay as they are: their time is that of
     memory. So do layers whose weights another layer reads, such as the output projection of `nn.MultiheadAttention`.

@@ -23,7 +23,7 @@ def schedule_windows(kernel: Kernel, vector: int, machine: Cpu, vectors: int) ->
 
     With terms that are constants, so are the offsets of their elements and most bounds of the padding, which takes
     longer to compute than the terms themselves. Kernels with other reductions stay as they are: the loop of a sum along
-    an axis is as fast, and shorter.
+    an axis is as fast, and shorter. So do sums of several runs, whose terms are added in another order if unrolled.
     """
     terms = kernel.parallel
     length = kernel.domain[terms] if kernel.iterator_types[terms:] == ("reduction",) else 0
@@ -32,7 +32,7 @@ def schedule_windows(kernel: Kernel, vector: int, machine: Cpu, vectors: int) ->
         return vectors
     loops = [op for op in kernel.inside(loop.For) if op.dim == terms]
     size = length * sum(len(op.body.block) for op in loops)
-    if size > OPERATIONS or any(op.outer() is not None for op in loops):
+    if size > OPERATIONS or any(op.outer() is not None or 0 < op.run < length for op in loops):
         return vectors
     unroll(kernel, terms, length)
     row = max(shared - {vector}, default=None)
