@@ -175,7 +175,8 @@ class DotQuads(Combining, name="loop.dot_quads"):
     of rhs, without, of which at most the low `bits` are not 0
 
     The result is the same with instructions of x86 that add products: of pairs of bytes (`x86vector.pairs_of_bytes`),
-    or of quads (`x86vector.avx512.dot_bytes`).
+    or of quads (`x86vector.avx512.dot_bytes`). `instruction` says which of them the processor has, for vectors of up to
+    `widest` bytes: 16, 32 or 64. With a schedule that has vectors of other widths, bytes are multiplied one by one.
     """
 
     acc: Value
@@ -184,6 +185,7 @@ class DotQuads(Combining, name="loop.dot_quads"):
     dim: int
     bits: int = 8
     instruction: str = "none"
+    widest: int = 64
     enums = {"instruction": ("none", "pairs", "quads")}
 
     def infer(self) -> Type:

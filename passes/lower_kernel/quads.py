@@ -255,7 +255,8 @@ def _dot_quads(low: Lowering, op: loop.DotQuads) -> None:
     if op.dim == low.scope.vector:
         op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain", code="MLC0171")
     lanes = low.lanes if low.in_lanes(op.result.type.dims) else 0
-    by = _INSTRUCTIONS[op.instruction] if lanes else _one_by_one
+    fits = 4 * lanes in x86vector.DOT_BYTES and 4 * lanes <= op.widest
+    by = _INSTRUCTIONS[op.instruction] if fits else _one_by_one
 
     def total(point: Point) -> Value:
         places = [(*point[: op.dim], k, *point[op.dim + 1:]) for k in range(low.scope.block[op.dim])]

@@ -9,9 +9,6 @@ from mlc.passes.schedule.contraction_cpu import AHEAD, FEW, LANES, ROWS
 from mlc.passes.schedule.extents import even, guess, lanes_for
 from mlc.passes.schedule.transforms import pack_blocks, prefetch_blocks, strip_mine, tile
 
-BYTES = 16, 32, 64
-"""Bytes of the vectors that instructions for products of bytes have."""
-
 
 def schedule_pairs(kernel: Kernel, machine: Cpu) -> None:
     """Schedule a product of pairs of integers: a tile of rows and columns, each with a sum in registers."""
@@ -34,8 +31,8 @@ def schedule_groups(kernel: Kernel, machine: Cpu) -> None:
     """
     n, dot = kernel.parallel - 1, next(iter(kernel.inside(loop.DotQuads)))
     lanes = lanes_for(kernel.domain[n], machine.vector_bits // 32)
-    if 4 * lanes in BYTES:
-        dot.instruction = "quads" if machine.byte_dot else "pairs" if machine.byte_pairs else "none"
+    dot.instruction = "quads" if machine.byte_dot else "pairs" if machine.byte_pairs else "none"
+    dot.widest = machine.vector_bits // 8
     m = next((d for d in reversed(range(n)) if kernel.domain[d] != 1), None)
     rows, most = 1 if m is None else guess(kernel.domain[m]), machine.vector_registers // 4
     blocks = next(iter(kernel.inside(loop.UnpackQuads))).layout
