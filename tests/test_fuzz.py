@@ -42,6 +42,7 @@ from mlc.tools.fuzzing import (
     registry,
     rewrites,
 )
+from mlc.tools.fuzzing.factorizations import FREE
 from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.fuzzing.levels import Failure, check, lower, same
 from mlc.tools.fuzzing.programs import Program
@@ -323,3 +324,29 @@ def test_what_lapack_makes_of_infinities_is_no_failure(expression: str) -> None:
     x = np.array([[0.9, -0.0, 1.5], [0.2, 0.4, -0.2], [0.1, -np.inf, -0.6]])
     program = python_programs.PythonProgram(0, "x0", (f"    v1 = T.{expression}",), ("v1",), (x,), False)
     assert python_programs.examine(program) is None
+
+
+def of_a_factorization(name: str) -> python_programs.PythonProgram:
+    x = np.random.default_rng(0).standard_normal((4, 3))
+    call = FREE[name].format(x="x0", args="x0.mT @ x0" if name == "linalg.eigh" else "x0")
+    return python_programs.PythonProgram(0, "x0", (f"    v1 = {call}",), ("v1",), (x,), True)
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_factorizations_are_those_of_pytorch(name: str) -> None:
+    assert python_programs.examine(of_a_factorization(name)) is None
+
+
+def test_vectors_are_compared_up_to_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With other signs in both factors the vectors are the same, in one of them they are not."""
+    program, svd, signs = of_a_factorization("svd"), mlc.svd, np.array([-1.0, 1.0, -1.0])
+
+    def both(x: mlc.Tensor) -> tuple[mlc.Tensor, ...]:
+        u, s, v = svd(x)
+        return u * mlc.tensor(signs), s, v * mlc.tensor(signs)
+
+    monkeypatch.setattr(mlc, "svd", both)
+    assert python_programs.examine(program) is None
+    monkeypatch.setattr(mlc, "svd", lambda x: (*svd(x)[:2], both(x)[2]))
+    found = python_programs.examine(program)
+    assert found is not None and "result 3 is" in found.message

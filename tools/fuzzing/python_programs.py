@@ -12,7 +12,6 @@ import random
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from mlc.frontend.element_types import TensorType
 from mlc.ir.diag import Error, InternalError
 from mlc.ir.files import write_text
 from mlc.tools.fuzzing import odd_calls
+from mlc.tools.fuzzing.factorizations import FREE, MATRICES, PRELUDE, factored_by_torch, is_free
 from mlc.tools.fuzzing.interpreted import interpreted
 from mlc.tools.fuzzing.levels import Failure, key_of
 
@@ -64,12 +64,6 @@ LIMITS = ("nn.functional.hardswish", "nn.functional.silu", "var_mean", "std_mean
 """Functions that give their limit at -inf, where PyTorch has NaN."""
 SORTED = ("bucketize", "searchsorted", "mode")
 """Functions of numbers in order, or that order them, which say nothing of NaN."""
-FREE = ("svd", "linalg.svd", "linalg.eigh", "svd_lowrank", "pca_lowrank", "linalg.cond")
-"""Functions whose results are free: their signs, which mlc defines and LAPACK does not, or which follow from the random
-numbers that PyTorch draws, or the least singular value beside one that is 1e16 times as large."""
-FACTORS = re.compile(r"aten\.(_?linalg_(svd|pinv|qr|lu|inv|eigh|cholesky|ldl|lstsq|solve|det|slogdet|householder)|"
-                     r"lu_solve|cholesky|geqrf|ormqr)")
-"""PyTorch's operations that LAPACK computes."""
 ANSWERS = ("equal", "allclose")
 """Functions whose result is a Python bool, which is not known while a function is recorded."""
 TOLERANCE = 1e-6
@@ -97,7 +91,8 @@ class PythonProgram:
     @property
     def text(self) -> str:
         body = "".join(f"{line}\n" for line in self.lines)
-        return f"\n\ndef f({self.parameters}):\n{body}    return {', '.join(self.results)},\n{LOSS}"
+        beside = PRELUDE + LOSS if is_free(body) else LOSS
+        return f"\n\ndef f({self.parameters}):\n{body}    return {', '.join(self.results)},\n{beside}"
 
     def beginnings(self) -> Iterator[PythonProgram]:
         """The program truncated after each of its assignments, returning only the assigned value."""
@@ -127,7 +122,7 @@ def functions() -> list[str]:
              if name.startswith("mlc.") and not isinstance(f, TensorType)]
     of_tensors = {n for n in names if not n.endswith("_") and (              # in place: the first run changes x
         n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)}
-    return sorted(of_tensors - {*FEWER, *SHARING, *LIMITS, *SORTED, *FREE, *ANSWERS})
+    return sorted(of_tensors - {*FEWER, *SHARING, *LIMITS, *SORTED, *ANSWERS})
 
 
 class Writer:
@@ -185,7 +180,11 @@ class Writer:
         rng, names = self.rng, [*self.shapes]
         tensors = [rng.choice(names) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
         numbers = rng.choices(("0", "1", "-1", "2", "0.5", "True", "(0,)", "None"), k=rng.choice((0, 0, 1, 2)))
-        self.new(f"T.{rng.choice(functions())}({', '.join(tensors + numbers)})", ())
+        name = rng.choice(functions())
+        if name in FREE:
+            tensors = [rng.choice(MATRICES).format(x=tensors[0])]
+        call = FREE.get(name, f"T.{name}({{args}})")
+        self.new(call.format(x=tensors[0], args=", ".join(tensors + numbers)), ())
 
     def moved(self, x: str, d: int) -> None:
         rng, shape = self.rng, self.shapes[x]
@@ -351,7 +350,8 @@ def examine(program: PythonProgram) -> Failure | None:
             found = run(Compiled(f, dynamic=dynamic), program.arrays)
             if (message := unlike(found, plain)) and not refuses_on_purpose(found):
                 return _failure(program, "compiled for all sizes" if dynamic else "compiled", message)
-        if importlib.util.find_spec("torch") is not None and not isinstance(plain, str) and not draws:
+        if not isinstance(plain, str) and (not draws or is_free(program.text)) and (
+                importlib.util.find_spec("torch") is not None):
             return against_torch(program, own, plain, Path(folder))
     return None
 
@@ -362,7 +362,7 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
     theirs = program.load(folder, "torch")
     given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape) for x in program.arrays]
     try:
-        with matrices_of_torch() as defined:
+        with factored_by_torch(is_free(program.text)) as defined:
             wanted = [np.asarray(x) for x in _leaves(theirs.f(*given))]
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
         return None                                        # PyTorch has no such thing, or refuses what is empty
@@ -381,24 +381,6 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
     found = outcome(Compiled(mlc.grad(own.loss, argnums=tuple(range(len(given)))), dynamic=False), program.arrays)
     message = unlike(found, wanted)
     return _failure(program, "gradient against torch", message) if message else None
-
-
-@contextmanager
-def matrices_of_torch() -> Iterator[Callable[[], bool]]:
-    """Whether all matrices that PyTorch factors meanwhile are finite; LAPACK is not defined for others."""
-    torch: Any = importlib.import_module("torch")
-    mode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-    endless: list[str] = []
-
-    class Watch(mode):  # type: ignore[misc]
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if FACTORS.match(str(function)):
-                endless.extend(str(function) for x in args
-                               if isinstance(x, torch.Tensor) and not torch.isfinite(x).all())
-            return function(*args, **(kwargs or {}))
-
-    with Watch():
-        yield lambda: not endless
 
 
 def refuses_on_purpose(found: list[Array] | str) -> bool:
@@ -441,7 +423,7 @@ def unlike(got: list[Array] | str, want: list[Array] | str) -> str | None:
     for i, (a, b) in enumerate(zip(got, want)):
         if a.shape != b.shape:
             return f"result {i} has shape {list(a.shape)} in place of {list(b.shape)}"
-        x, y = a.astype(np.float64), b.astype(np.float64)
+        x, y = (part.astype(np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64) for part in (a, b))
         with np.errstate(all="ignore"):
             scale = np.max(np.abs(y), initial=1.0, where=np.isfinite(y))
             same = np.isclose(x, y, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True)
