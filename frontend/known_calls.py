@@ -11,27 +11,22 @@ numbers, change nothing in place, assign no buffers, run no hooks and keep no te
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import MethodType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from mlc.dialects import func
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.dtypes import DType
 from mlc.frontend.functionalization import is_rearranged
 from mlc.frontend.global_hooks import OF_ALL
+from mlc.frontend.known_classes import is_plain
 from mlc.frontend.location import is_ours
-from mlc.frontend.symint import SymInt
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, as_tracer, current, state
 from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value
-from mlc.ir.sizes import Size
 
 SETTINGS: list[Callable[[], Hashable]] = [
     lambda: state.autocast,
@@ -39,7 +34,6 @@ SETTINGS: list[Callable[[], Hashable]] = [
 ]
 """Functions of what recordings of this package's modules depend on besides: each says the setting of this thread."""
 
-_ATOMS = frozenset({bool, int, float, complex, str, bytes, type(None), Size, SymInt, DType, range, slice})
 _CONTAINERS = frozenset({list, tuple, dict, type(None)})
 
 
@@ -107,7 +101,7 @@ def _origins(leaves: Sequence[Any], seen: Seen, inner: Trace) -> list[tuple[str,
     count = 0
     for x in leaves:
         if not isinstance(x, Tracer):
-            if isinstance(x, Tensor) or not _is_plain(x):
+            if isinstance(x, Tensor) or not is_plain(x):
                 return None
             out.append(("value", x))
             continue
@@ -176,7 +170,9 @@ def seen(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any])
     if trace is None or trace.root.captures is None or trace.root.named:
         return None
     leaves, structure = tree.flatten((module, args, keywords))
-    if any(OF_ALL.values()) or not _is_ours(structure):
+    if any(OF_ALL.values()) or (classes := _classes(structure)) is None:
+        return None
+    if (code := trace.root.known_classes.state(classes)) is None:
         return None
     given = {id(x) for x in trace.root.captures.given}
     first: dict[int, int] = {}
@@ -186,7 +182,7 @@ def seen(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any])
         if what is None:
             return None
         known.append((what, first.setdefault(_identity(x, trace), i) if isinstance(x, Tensor) else i))
-    key = f.__func__, structure, tuple(known), tuple([setting() for setting in SETTINGS])
+    key = f.__func__, code, structure, tuple(known), tuple([setting() for setting in SETTINGS])
     try:
         hash(key)
     except TypeError:
@@ -214,11 +210,13 @@ def _leaf(x: Any, trace: Trace, given: set[int]) -> Hashable | None:
             return None
         array = x.backing_array
         return "tensor", type(x), type(array), tuple(array.shape), array.dtype, x.requires_grad
-    return ("value", tree.frozen_leaf(x)) if _is_plain(x) else None
+    return ("value", tree.frozen_leaf(x)) if is_plain(x) else None
 
 
-def _is_ours(structure: tree.TreeDef) -> bool:
-    """Whether containers are modules and dataclasses of this package, with settings that are known, or plain ones."""
+def _classes(structure: tree.TreeDef) -> set[type] | None:
+    """The classes of a structure, if containers are modules and dataclasses of this package, with settings that are
+    known, or plain ones; None for others."""
+    found = set[type]()
     for token in structure:
         if token is tree.LEAF:
             continue
@@ -226,32 +224,13 @@ def _is_ours(structure: tree.TreeDef) -> bool:
         if kind in _CONTAINERS or kind is tree.Again:
             continue
         if not is_ours(kind.__module__) or issubclass(kind, tree.Leaf):
-            return False
-        if issubclass(kind, tree.AttributeTree):
-            forward = getattr(kind, "forward", None)       # which a program may have replaced
-            if forward is not None and not is_ours(forward.__module__):
-                return False
-            if not all(_is_plain(x.value if isinstance(x, tree.Static) else x) for _, x in more[1]):
-                return False
-    return True
-
-
-def _is_plain(x: Any) -> bool:
-    """Whether a setting is a number, a text, a function or class of this package, or a container of such."""
-    kind = type(x)
-    if kind in _ATOMS or isinstance(x, np.generic):
-        return True
-    if kind in (tuple, list, frozenset):
-        return all(map(_is_plain, x))
-    if kind is dict:
-        return all(_is_plain(k) and _is_plain(v) for k, v in x.items())
-    if kind in (FunctionType, BuiltinFunctionType, type):
-        named = getattr(sys.modules.get(x.__module__ or ""), x.__name__, None) is x
-        return is_ours(x.__module__ or "") and (named or getattr(x, "__closure__", None) is None)
-    if kind is MethodType:
-        return False
-    return is_ours(kind.__module__) and dataclasses.is_dataclass(x) and all(
-        _is_plain(getattr(x, field.name)) for field in dataclasses.fields(x))
+            return None
+        if issubclass(kind, tree.AttributeTree) and not all(
+                is_plain(x.value if isinstance(x, tree.Static) else x) for _, x in more[1]):
+            return None
+        if issubclass(kind, tree.AttributeTree) or dataclasses.is_dataclass(kind):
+            found.add(kind)
+    return found
 
 
 def _done(root: Trace) -> tuple[int, ...]:

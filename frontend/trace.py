@@ -24,6 +24,7 @@ from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.dispatch import general_path
+from mlc.frontend.known_classes import KnownClasses
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_memory import LoopMemory
 from mlc.frontend.refusals import in_progress
@@ -144,6 +145,7 @@ class Trace:
         self.emitted = 0                                   # of the outermost: number of operations recorded
         self.left = math.inf                               # of the outermost: number of operations still allowed
         self.known_calls: dict[Any, list[Any]] = {}        # of the outermost: of modules, by what each can see
+        self.known_classes = KnownClasses()                # of the outermost: the classes of these
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
         """Append an argument to the function."""

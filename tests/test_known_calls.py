@@ -1,17 +1,22 @@
 """Calls of layers that are recorded once and called again (frontend/known_calls.py)."""
 from __future__ import annotations
 
+import dataclasses
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import mlc
 from mlc import nn
-from mlc.frontend import known_calls, nested
+from mlc.frontend import known_calls, known_classes, nested
 from mlc.frontend.captures import Captures
 from mlc.frontend.trace import Trace
+from mlc.models import cache, decoder, encoder, experts, gpt2, rotary
 from mlc.nn.utils import parametrizations, parametrize
 
 X = mlc.tensor(np.random.default_rng(0).standard_normal((4, 8), np.float32))
@@ -208,3 +213,58 @@ def test_a_replaced_forward_is_recorded_each_time(recorded: list[str], monkeypat
     found, wanted = compiled(), X @ net[0].weight.T @ net[1].weight.T @ net[2].weight.T + 1
     np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
     assert recorded.count("Linear") == 3
+
+
+def patched(plain: Callable[..., Any], f: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """Replacements of a method: a function, one that takes the name and the module of the method, a mock."""
+    return [f, functools.wraps(plain)(f), mock.MagicMock(side_effect=f)]
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_a_replaced_method_is_recorded_each_time(way: int, recorded: list[str], monkeypatch: pytest.MonkeyPatch
+                                                 ) -> None:
+    net = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 3)
+    owner: Any = next(base for base in nn.TransformerEncoderLayer.__mro__ if "_feed_forward" in vars(base))
+
+    def replaced() -> None:
+        numbers = itertools.count(2)
+        f = patched(owner._feed_forward, lambda *args: args[-1].sin() * next(numbers))[way]
+        monkeypatch.setattr(owner, "_feed_forward", f)
+
+    mlc.compile(net)(X[None])
+    assert recorded.count("TransformerEncoderLayer") == 1
+    recorded.clear()
+    replaced()
+    found = mlc.compile(net)(X[None])
+    assert recorded.count("TransformerEncoderLayer") == 3
+    replaced()
+    np.testing.assert_allclose(found.detach().numpy(), net(X[None]).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_a_method_of_one_layer_is_seen(way: int, recorded: list[str]) -> None:
+    net = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 3)
+    f = patched(nn.TransformerEncoderLayer._feed_forward, lambda x: 3 * x.sin())[way]
+    object.__setattr__(net.layers[1], "_feed_forward", f)
+    found = mlc.compile(net)(X[None])
+    assert recorded.count("TransformerEncoderLayer") == 2
+    np.testing.assert_allclose(found.detach().numpy(), net(X[None]).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_members_of_classes_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = known_classes.KnownClasses()
+    before = classes.state([nn.Linear, nn.GELU])
+    assert before is not None and before == classes.state([nn.GELU, nn.Linear])
+    monkeypatch.setattr(nn.Linear, "extra_repr", nn.GELU.extra_repr)       # also of mlc
+    assert classes.state([nn.Linear, nn.GELU]) not in (None, before)
+    monkeypatch.setattr(nn.Module, "added", property(lambda self: 1), raising=False)
+    assert classes.state([nn.Linear, nn.GELU]) is None
+
+
+def test_the_methods_of_all_layers_are_known() -> None:
+    """Otherwise calls of a layer would be recorded each time."""
+    kinds: list[type] = [k for k in vars(nn).values() if isinstance(k, type) and issubclass(k, nn.Module)]
+    kinds += [k for module in (cache, decoder, encoder, experts, gpt2, rotary) for k in vars(module).values()
+              if isinstance(k, type) and (issubclass(k, nn.Module) or dataclasses.is_dataclass(k))]
+    assert len(kinds) > 100
+    assert [k for k in kinds if known_classes.KnownClasses().state([k]) is None] == []
