@@ -1,6 +1,7 @@
 """The error record as kernels write it: which failing index counts, and which lanes of a partial vector may fail."""
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import mlc
 from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
-from mlc.dialects.loop import Kernel
+from mlc.dialects.builtin import Module
+from mlc.dialects.loop import Kernel, Load
 from mlc.ir.diag import UserIndexError
 from mlc.ir.interp import run_function
 from mlc.ir.machine import CPU
@@ -17,6 +19,8 @@ from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline
 from mlc.nn import functional
 from mlc.passes import pipeline
+from mlc.passes.lower_kernel.memory import lane_index
+from mlc.passes.lower_kernel.nest import Lowering
 
 # Where an index is computed, it is -1 in the lanes of a partial vector that stick out.
 COMPUTED = """
@@ -100,3 +104,14 @@ def test_images_of_a_batch_are_read_along_their_pixels(side: int, size: int) -> 
     assert any(step.startswith("pack(") for step in kernel.schedule.steps)
     Pipeline(steps[cut:]).run(module)
     assert not any(op.name == "vector.gather" for op in module.walk())
+
+
+def test_vectors_begin_at_multiples_of_their_lanes() -> None:
+    """So that a quotient is the same for all lanes, or for none."""
+    text = Path(__file__).with_name("cases").joinpath("loop_to_scf", "lanes.mlir").read_text(encoding="utf-8")
+    kernel = next(iter(parse_module(text, "lanes.mlir").inside(Kernel)))
+    low = Lowering(kernel.enclosing(Module), kernel)
+    quotient = next(iter(kernel.inside(Load))).map.result
+    low.scope.lanes = 5                                    # which do not divide the tile
+    with pytest.raises(AssertionError, match="vectors along d0 begin at multiples of their 5 lanes"):
+        lane_index(low, quotient, (), (0,))

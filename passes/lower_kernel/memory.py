@@ -66,7 +66,9 @@ def scalar_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point:
 
 def lane_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point: Point) -> Value:
     """The vector of an expression's index values, one per lane."""
-    step = step_along(expr, low.scope.vector, low.lanes)   # vectors begin at multiples of their lanes
+    d, lanes = low.scope.vector, low.lanes
+    assert low.alignment(d, lanes) == lanes, f"vectors along d{d} begin at multiples of their {lanes} lanes"
+    step = step_along(expr, d, lanes)
     if step is not None and not any(low.in_lanes(t.type.dims) for t in tiles):
         start = low.spread(scalar_index(low, expr, tiles, point))
         if step == 0:

@@ -375,7 +375,8 @@ class Lowering:
 
     def alignment(self, d: int, count: int) -> int:
         """A number that divides `count`, and the coordinate along `d` of every `count`-th point of a block."""
-        return gcd(count, self.kernel.schedule.tile[d], *(op.step for op in self.around if op.dim == d))
+        tile = self.kernel.schedule.tile[d] if d < self.kernel.parallel else 0
+        return gcd(count, tile, *(op.step for op in self.around if op.dim == d))
 
     def mask(self, point: Point) -> Value | None:
         """The mask of the lanes at a point that are in the domain; None for all."""

@@ -31,7 +31,7 @@ def reschedule(module: Module, rng: random.Random) -> None:
                 tile[d] = 1
         kernel.reschedule(tile=tuple(tile))
         if not lanes:
-            kernel.reschedule(vector=rng.choice((-1, *range(kernel.parallel))))
+            kernel.reschedule(vector=rng.choice((-1, *range(kernel.parallel))), lanes=rng.choice((0, 0, 2, 4)))
 
 
 def pack_panels(module: Module, rng: random.Random) -> None:
