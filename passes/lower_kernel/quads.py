@@ -80,7 +80,7 @@ class Blocks:
 
     def word(self, offset: Dim, index: Dim) -> Value:
         """Four bytes of each lane as an i32: those of a word from a byte of the block on."""
-        if self.lanes and self.lanes % CHUNK == 0 and isinstance(index, int):
+        if self.lanes >= CHUNK and self.lanes.bit_count() == 1 and isinstance(index, int):
             first = offset + index // CHUNK * 4 * CHUNK
             chunk = self.once(first, CHUNK, lambda: transposed([self.load(lane, first, 4 * CHUNK)
                                                                 for lane in range(self.lanes)]))
