@@ -118,8 +118,9 @@ class GGUFVocabulary:
         merges: list[tuple[float, int, int, str, str]] = []
         for text, score, kind in zip(self.tokens, self._numbers("scores"), self.kinds):
             if kind not in (_CONTROL, _BYTE, _UNKNOWN):
-                merges += [(-score, numbers[text[:i]], numbers[text[i:]], text[:i], text[i:])
-                           for i in range(1, len(text)) if text[:i] in numbers and text[i:] in numbers]
+                merges += [(-score, numbers[left], numbers[right], left, right)
+                           for i in range(1, len(text)) if (left := text[:i]) in numbers
+                           and (right := text[i:]) in numbers]
         unknown = self.token("unknown")
         rules = self._bpe(tokenizers, [pair[3:] for pair in sorted(merges)], byte_fallback=True, fuse_unk=True,
                           unk_token=None if unknown is None else self.tokens[unknown])
