@@ -11,6 +11,7 @@ import numpy as np
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
+from mlc.frontend.leaf_keys import frozen_leaf
 from mlc.frontend.operands import NUMBER, broadcast_to, cast, is_tensor, number, tracer
 from mlc.frontend.operands import kind as dtype_kind
 from mlc.frontend.tensor import as_backing_array
@@ -130,7 +131,7 @@ def same_value(a: Any, b: Any) -> bool:
     if a is b:
         return True
     return type(a) is type(b) and isinstance(a, _PLAIN) and (
-        tree.frozen_leaf(a) == tree.frozen_leaf(b))
+        frozen_leaf(a) == frozen_leaf(b))
 
 
 def abstract_tree(x: Any, on_demand: bool) -> AbstractTree | None:

@@ -25,6 +25,7 @@ from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.dispatch import general_path
 from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.hints import hint_for, shown
+from mlc.frontend.leaf_keys import frozen_leaf
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.recorded_operation import MAY_RETURN_OPERAND, Operation
@@ -290,7 +291,7 @@ def frozen(x: Any) -> Any:
     """A hashable stand-in for an argument that is not an array; 1, 1.0 and True differ, and 0.0 and -0.0."""
     if isinstance(x, list | tuple):
         return tuple(frozen(t) for t in x)
-    return x if x is None or type(x) is str else tree.frozen_leaf(x)
+    return x if x is None or type(x) is str else frozen_leaf(x)
 
 
 def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:

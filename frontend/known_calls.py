@@ -22,6 +22,7 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.functionalization import is_rearranged
 from mlc.frontend.global_hooks import OF_ALL
 from mlc.frontend.known_classes import is_plain
+from mlc.frontend.leaf_keys import frozen_leaf
 from mlc.frontend.location import is_ours
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import Trace, as_tracer, current, state
@@ -210,7 +211,7 @@ def _leaf(x: Any, trace: Trace, given: set[int]) -> Hashable | None:
             return None
         array = x.backing_array
         return "tensor", type(x), type(array), tuple(array.shape), array.dtype, x.requires_grad
-    return ("value", tree.frozen_leaf(x)) if is_plain(x) else None
+    return ("value", frozen_leaf(x)) if is_plain(x) else None
 
 
 def _classes(structure: tree.TreeDef) -> set[type] | None:

@@ -11,15 +11,13 @@ occurrence: so layers can share a weight.
 from __future__ import annotations
 
 import dataclasses
-import sys
-import types
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from mlc.frontend.leaf_keys import Keys, frozen_leaf
 from mlc.frontend.location import user_loc
-from mlc.frontend.symint import SymInt, plain
 from mlc.ir.diag import UserTypeError
 
 MAX_DEPTH = 200
@@ -89,70 +87,6 @@ class Static:
 
     def __repr__(self) -> str:
         return repr(self.value)
-
-
-class Same:
-    """Wrapper that compares an object by identity, whatever its `__eq__`."""
-
-    __slots__ = ("x",)
-
-    def __init__(self, x: Any) -> None:
-        self.x = x
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.x is other.x
-
-    def __hash__(self) -> int:
-        return id(self.x)
-
-
-_BY_VALUE = frozenset({int, bool, str, bytes, type(None), types.MethodType})
-_OURS = ("mlc", "numpy")
-
-
-def frozen_leaf(x: Any) -> Any:
-    """A key that is equal only for leaves that no program can distinguish: 1, 1.0 and True differ, and 0.0 and -0.0.
-
-    Objects of the program's own classes are compared by identity, since their `__eq__` may ignore state that was read
-    by a recording. The key of an unhashable, and so possibly mutable, object is unhashable too.
-    """
-    kind = type(x)
-    if kind in _BY_VALUE:
-        return kind, x
-    if kind is float:
-        return kind, x.hex()
-    if kind is SymInt:
-        return kind, plain(x)
-    if kind is complex:
-        return kind, x.real.hex(), x.imag.hex()
-    if kind is slice or kind is range:
-        return kind, frozen_leaf(x.start), frozen_leaf(x.stop), frozen_leaf(x.step)
-    if kind is tuple:
-        return kind, tuple([frozen_leaf(item) for item in x])
-    if kind is frozenset:
-        return kind, frozenset([frozen_leaf(item) for item in x])
-    if isinstance(x, np.generic):
-        return kind, x.dtype, x.tobytes()
-    package = str(kind.__module__).partition(".")[0]       # there may be none
-    if package in _OURS or kind.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
-        return kind, x
-    if package in sys.stdlib_module_names:                 # Decimal("0.0") == Decimal("0.00")
-        return kind, x, repr(x)
-    return kind, Same(x) if isinstance(x, Hashable) else x
-
-
-class Keys(tuple[Any, ...]):
-    """The keys of a dict, in order; equal keys of different types, as 1 and True, differ."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Keys) and [frozen_leaf(key) for key in self] == [frozen_leaf(key) for key in other]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = tuple.__hash__
 
 
 def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:

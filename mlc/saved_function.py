@@ -17,6 +17,7 @@ from mlc.code import device_memory
 from mlc.frontend import tree
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray
+from mlc.frontend.leaf_keys import frozen_leaf
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
@@ -82,7 +83,7 @@ class Signature:
 
     def matches(self, leaves: Sequence[Any], slots: Sequence[bool]) -> bool:
         """Whether these leaves match: arrays where the signature has arrays, equal values elsewhere."""
-        return all(slot if known is None else tree.frozen_leaf(known[0]) == tree.frozen_leaf(x)
+        return all(slot if known is None else frozen_leaf(known[0]) == frozen_leaf(x)
                    for x, slot, known in zip(leaves, slots, self.leaves))
 
     def fits(self, arguments: Arguments) -> bool:

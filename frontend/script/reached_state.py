@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.frontend import tree
+from mlc.frontend.leaf_keys import frozen_leaf
 from mlc.frontend.script import words
 from mlc.frontend.tensor import Tensor
 
@@ -432,7 +432,7 @@ class ClassAttributes(ReachedState):
 
 def same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and isinstance(a, int | float | complex | str | bytes | types.MethodType)
-                      and bool(tree.frozen_leaf(a) == tree.frozen_leaf(b)))
+                      and bool(frozen_leaf(a) == frozen_leaf(b)))
 
 
 @functools.lru_cache(maxsize=4096)
