@@ -241,12 +241,16 @@ class _Dependence:
         order = {op: i for i, op in enumerate(op for first in block.ops for op in first.walk())}
         numbers: dict[Value, int] = {}
         work: list[tuple[int, int, Value]] = []
+        waiting = set[Value]()
         pushed = itertools.count()
 
         def visit(value: Value, bits: int) -> None:
             before = numbers.get(value, 0)
-            if bits | before != before and has_cotangent(value.type):
-                numbers[value] = bits | before
+            if bits | before == before or not has_cotangent(value.type):
+                return
+            numbers[value] = bits | before
+            if value not in waiting:
+                waiting.add(value)
                 op = value.block.parent_op if isinstance(value, BlockArg) else value.op
                 heapq.heappush(work, (1 if op is None else -order.get(op, -1), next(pushed), value))
 
@@ -254,6 +258,7 @@ class _Dependence:
             visit(value, 1 << i)
         while work:
             _, _, value = heapq.heappop(work)
+            waiting.remove(value)
             for source in self.sources(value):
                 visit(source, numbers[value])
         return {value: bits for value, bits in numbers.items() if value in self.targets}

@@ -65,17 +65,18 @@ def frozen_names(x: AttributeTree) -> tuple[str, ...]:
 class Static:
     """Part of a structure: compared by value, or by identity if the value is not hashable."""
 
-    __slots__ = ("key", "value")
+    __slots__ = ("hashed", "key", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = value
+        self.hashed: int | None = None                     # of a key that takes long to hash
         if type(value) in _PLAIN:
             self.key: Any = frozen_leaf(value)
             return
         try:
             leaves, structure = flatten(value)
             self.key = (structure, *(frozen_leaf(x) for x in leaves))
-            hash(self.key)
+            self.hashed = hash(self.key)
         except TypeError:
             self.key = id(value)
 
@@ -83,7 +84,7 @@ class Static:
         return isinstance(other, Static) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash(self.key) if self.hashed is None else self.hashed
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -141,7 +142,7 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree in order, and its structure."""
     leaves: list[Any] = []
     tokens: list[Token] = []
-    _flatten_into(tree, leaves, tokens, 0, None)
+    _flatten_into(tree, leaves, tokens, 0, None, {})
     return leaves, TreeDef(tokens)
 
 
@@ -207,15 +208,20 @@ def with_children(tree: Any, new: list[Any]) -> Any:
 
 def attribute_trees(tree: Any) -> Iterator[AttributeTree]:
     """The `AttributeTree`s in a tree, each before those inside it."""
-    if isinstance(tree, AttributeTree):
-        yield tree
-    for _, child in children(tree):
-        yield from attribute_trees(child)
+    yield from _attribute_trees(tree, {})
+
+
+def _attribute_trees(x: Any, statics: dict[int, Static]) -> Iterator[AttributeTree]:
+    if isinstance(x, AttributeTree):
+        yield x
+    found = None if is_leaf(x) else _children(x, statics)
+    for child in () if found is None else found[1]:
+        yield from _attribute_trees(child, statics)
 
 
 # -- the kinds of container -------------------------------------------------------------------------------------------
-def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
-    """(token, children) of a container; None for a leaf."""
+def _children(x: Any, statics: dict[int, Static] | None = None) -> tuple[Token, Sequence[Any]] | None:
+    """(token, children) of a container; None for a leaf. `statics` has what is known of other containers of a tree."""
     kind = type(x)
     if kind is list or kind is tuple:
         return (kind, len(x), None), x
@@ -224,7 +230,7 @@ def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
     if x is None:
         return (kind, 0, None), ()
     if isinstance(x, AttributeTree):
-        return _attributes(x)
+        return _attributes(x, {} if statics is None else statics)
     if isinstance(x, Leaf):
         return _components(x) if x.composite else None
     if isinstance(x, tuple) and hasattr(kind, "_fields"):
@@ -245,7 +251,8 @@ def _components(x: Any) -> tuple[Token, Sequence[Any]]:
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
-def _attributes(x: AttributeTree) -> tuple[Token, Sequence[Any]]:
+def _attributes(x: AttributeTree, known: dict[int, Static]) -> tuple[Token, Sequence[Any]]:
+    """(token, children) of a tree; `known` has its settings by identity, as the modules of a model often share one."""
     names, children, statics = [], [], []
     frozen = frozen_names(x) if x._parameters else ()
     if frozen:
@@ -254,15 +261,22 @@ def _attributes(x: AttributeTree) -> tuple[Token, Sequence[Any]]:
         if name == "_frozen":
             continue
         kind = type(value)
-        if kind not in _PLAIN and (isinstance(value, Leaf | AttributeTree) or _holds_data(value)):
+        if kind in _PLAIN:
+            statics.append((name, value if kind is str or value is None else Static(value)))
+        elif (static := known.get(id(value))) is not None:
+            statics.append((name, static))
+        elif isinstance(value, Leaf | AttributeTree) or _holds_data(value):
             names.append(name)
             children.append(value)
         else:
-            statics.append((name, value if kind is str or value is None else Static(value)))
+            known[id(value)] = static = Static(value)
+            statics.append((name, static))
     return (type(x), len(names), (tuple(names), tuple(statics))), children
 
 
 def _holds_data(x: Any, depth: int = 0) -> bool:
+    if type(x) in _PLAIN:
+        return False
     if isinstance(x, AttributeTree) or is_data(x):
         return True
     if depth > MAX_DEPTH or (found := _children(x)) is None:
@@ -313,8 +327,9 @@ def _scopes(x: Any, token: Token, seen: Seen) -> list[Seen]:
     return [None if name in x._buffers else around for name in token[2][0]]
 
 
-def _flatten_into(x: Any, leaves: list[Any], tokens: list[Token], depth: int, seen: Seen) -> None:
-    found = None if is_leaf(x) else _children(x)
+def _flatten_into(x: Any, leaves: list[Any], tokens: list[Token], depth: int, seen: Seen,
+                  statics: dict[int, Static]) -> None:
+    found = None if is_leaf(x) else _children(x, statics)
     if found is None:
         if seen is not None and isinstance(x, Leaf) and x.shared:
             if (first := seen.setdefault(id(x), len(leaves))) != len(leaves):
@@ -331,11 +346,11 @@ def _flatten_into(x: Any, leaves: list[Any], tokens: list[Token], depth: int, se
     if isinstance(x, AttributeTree):
         if x._buffers:
             for child, scope in zip(children, _scopes(x, token, seen)):
-                _flatten_into(child, leaves, tokens, depth + 1, scope)
+                _flatten_into(child, leaves, tokens, depth + 1, scope, statics)
             return
         seen = {} if seen is None else seen
     for child in children:                                      # runs in every call of a compiled function
-        _flatten_into(child, leaves, tokens, depth + 1, seen)
+        _flatten_into(child, leaves, tokens, depth + 1, seen, statics)
 
 
 def _build(tokens: Iterator[Token], leaves: Iterator[Any], built: list[Any]) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.frontend import tree
 from mlc.ir.diag import UserTypeError
 
 
@@ -21,6 +22,20 @@ def test_modules_are_trees() -> None:
     assert mlc.tree.reduce(lambda n, x: n + x.numel(), layer, 0) == 3
     step = mlc.compile(lambda m, g: mlc.tree.map(lambda w, d: w - d, m, g))
     assert step(zeros, zeros).weight.tolist() == [[0, 0]]
+
+
+def test_modules_that_share_a_setting_are_known_by_its_value() -> None:
+    def pair(first: list[int], second: list[int]) -> nn.Sequential:
+        layers = nn.Sequential(nn.ReLU(), nn.ReLU())
+        layers[0].sizes, layers[1].sizes = first, second
+        return layers
+
+    shared = [1, 2]
+    whole, apart, other = (tree.flatten(pair(*sizes))[1] for sizes in (
+        (shared, shared), ([1, 2], [1, 2]), ([1, 2], [1, 3])))
+    assert whole == apart and hash(whole) == hash(apart) and whole != other
+    shared.append(3)
+    assert tree.flatten(pair(shared, shared))[1] != whole
 
 
 @pytest.mark.parametrize(("call", "code"), [
