@@ -22,6 +22,7 @@ from mlc.backends.executable import build
 from mlc.backends.target import Target
 from mlc.dialects import func
 from mlc.dialects.builtin import Module
+from mlc.dialects.loop import DotQuads, For, Kernel
 from mlc.dialects.tensor import Exp
 from mlc.ir.core import REGISTRY
 from mlc.ir.machine import CPU
@@ -48,6 +49,7 @@ from mlc.tools.fuzzing.levels import Failure, check, lower, same
 from mlc.tools.fuzzing.programs import Program
 from mlc.tools.fuzzing.schedules import pack_panels, reschedule
 from tests.public_case import thinned
+from tests.test_quantized_products import product
 
 V2, V3 = LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]
 
@@ -350,3 +352,15 @@ def test_vectors_are_compared_up_to_signs(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(mlc, "svd", lambda x: (*svd(x)[:2], both(x)[2]))
     found = python_programs.examine(program)
     assert found is not None and "result 3 is" in found.message
+
+
+def test_random_schedules_keep_the_order_of_sums() -> None:
+    """Each group of a product with q4_k adds a product and its minimum: two groups at a time add two products first."""
+    for seed in range(8):
+        module = product("q4_k", 2, 21, 256, 144)
+        pipeline.lower(module, "loop", CPU)
+        dots = next(k for k in module.inside(Kernel) if next(k.inside(DotQuads), None) is not None)
+        for op in dots.inside(For):
+            op.unroll = 0
+        reschedule(module, random.Random(seed))
+        assert dots.schedule.tile[2] == 1

@@ -21,7 +21,8 @@ class Schedule(DialectAttribute):
     """`#loop.schedule<tile = [8, 48, 1], vector = 1, lanes = 16>`: the schedule of a `loop.kernel`.
 
     Results do not depend on the schedule, except on `tile` and `vector` of a dimension whose partial results are
-    combined across lanes: there they are the order of summation.
+    combined across lanes, and on `tile` of one along which several contractions add to one sum, block by block: there
+    they are the order of summation.
 
     tile              tile size along each dimension of the domain
     vector            the vectorized dimension, or -1

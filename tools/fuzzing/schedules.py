@@ -18,12 +18,13 @@ def reschedule(module: Module, rng: random.Random) -> None:
     """Random tile sizes and vector dimensions for the kernels of a loop-level module.
 
     In a reduction by lanes or in runs, the dimension and the size of its blocks are the order of summation, and stay.
-    So do blocks that are unrolled, of one point each.
+    So do blocks that add several products to a sum, one after the other, and those of one point that are unrolled.
     """
     for kernel in module.inside(Kernel):
         lanes = {op.dim for op in kernel.inside(loop.Reduce)}
         lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
         fixed = lanes | {op.dim for op in kernel.inside(loop.For) if op.unroll}
+        fixed |= {op.dim for op in kernel.inside(loop.Contract) if isinstance(op.acc.op, loop.Contract)}
         tile = [t if d in fixed else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
                 else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.schedule.tile)]
         for d in sorted({*range(len(tile))} - fixed, key=tile.__getitem__, reverse=True):
