@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlc.backends.transport import collectives, current, threads
+from mlc.backends.transport import collectives, current, mpi, threads
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.transport import Array, Transport
 
@@ -205,3 +205,9 @@ def test_kinds_that_an_element_type_does_not_have(kind: str, dtype: Any) -> None
         assert caught.value.code == "MLC0973"
 
     threads.run(2, work)
+
+
+@pytest.mark.parametrize(("allowed", "wanted"), [
+    ([{1, 2}] * 4, [1, 2, 1, 2]), ([{0, 1}] * 2, [None, None]), ([{5}] * 2, [5, 5]), ([{0}, {1}], [None, None])])
+def test_ranks_that_outnumber_the_processors_take_one_each(allowed: list[set[int]], wanted: list[int | None]) -> None:
+    assert [mpi.own_processor(allowed, number) for number in range(len(allowed))] == wanted

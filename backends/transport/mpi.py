@@ -3,6 +3,9 @@
 A blocking wait of MPI spins, has no end, and does not see that another rank has failed. Waiting here polls the message,
 at longer and longer intervals, and now and then the messages of other ranks about themselves, which have a communicator
 of their own.
+
+Ranks that outnumber the processors of their host take one each, in turns: left to the system, they change processors at
+every nap, two are often on one while another is idle, and they find their data in the caches of the wrong one.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from mlc.backends.transport.errors import RankError
@@ -42,7 +46,12 @@ class MpiTransport(Transport):
         world = MPI.COMM_WORLD
         super().__init__(world.rank, world.size, timeout)
         host = world.Split_type(MPI.COMM_TYPE_SHARED)
-        self.crowded = host.size > len(os.sched_getaffinity(0))
+        self._before = os.sched_getaffinity(0)
+        allowed = host.allgather(self._before)
+        self._processors = len(set().union(*allowed))
+        self.crowded, chosen = host.size > self._processors, own_processor(allowed, host.rank)
+        if chosen is not None:
+            os.sched_setaffinity(0, {chosen})
         host.Free()
         self._mpi, self._messages, self._notices = MPI, world.Dup(), world.Dup()
         self._mailbox = Mailbox(self.rank)                 # for what became of other ranks only
@@ -51,6 +60,10 @@ class MpiTransport(Transport):
         self.unfinished = dict[int, _Request]()            # MPI has their memory, also where nobody waits any more
         self._next_check = 0.0
         self._closed = False
+
+    @property
+    def processors(self) -> int:
+        return self._processors
 
     def send(self, to: int, tag: int, array: Array) -> _Request:
         message = as_bytes(array)
@@ -69,6 +82,7 @@ class MpiTransport(Transport):
             self._closed = True
             super().close()
             self._tell(_LEFT, "")
+            os.sched_setaffinity(0, self._before)
 
     def end_job(self) -> None:
         """End all processes of the job, after those that wait have had time to say why they cannot go on."""
@@ -107,6 +121,16 @@ class MpiTransport(Transport):
                     self._mailbox.fail(source, content.decode("utf-8", "replace"))
                 else:
                     self._left.setdefault(source, time.monotonic())
+
+
+def own_processor(allowed: Sequence[set[int]], number: int) -> int | None:
+    """The processor of rank `number` of a host, from those that each may use; None if all it may use are for it.
+
+    There is none either if they may use different ones: whoever said so has divided the processors.
+    """
+    shared = sorted(allowed[number])
+    alike = all(other == allowed[number] for other in allowed)
+    return shared[number % len(shared)] if alike and len(allowed) > len(shared) else None
 
 
 class _Request:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mlc.backends.cpu.threads import processors
 from mlc.backends.transport.errors import timed_out
 from mlc.backends.transport.pending import Handle, Worker
 from mlc.backends.transport.traffic import Traffic
@@ -80,6 +81,11 @@ class Transport(ABC):
         """Leave the job: a rank that waits for this one gets an error."""
         if self._worker is not None:
             self._worker.stop()
+
+    @property
+    def processors(self) -> int:
+        """The number of processors that the ranks of this host share."""
+        return processors()
 
     def end_job(self) -> None:
         """End the processes of all ranks; nothing to do where the launcher does that when one fails."""

@@ -107,8 +107,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     """Join the job: make the default process group, of all ranks.
 
     On a host with several ranks, native code uses as many threads as there are processors for each of them, unless
-    MLC_NUM_THREADS says how many. An exception that ends the program of a rank ends the others, too, with an error
-    that names the rank.
+    MLC_NUM_THREADS says how many; with MPI, ranks that outnumber the processors take one each, in turns. An exception
+    that ends the program of a rank ends the others, too, with an error that names the rank.
 
     Args:
         backend: "mpi" in processes of `mlc run --ranks` and mpiexec, "gloo" in those of torchrun (it takes torch),

@@ -7,7 +7,6 @@ measure together; where they outnumber the processors, messages take longer by s
 from __future__ import annotations
 
 import math
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -236,4 +235,4 @@ def _on_host(mesh: RankMesh) -> int:
 
 def _share(mesh: RankMesh) -> float:
     """The processors that there are for each rank of this host, at most one."""
-    return min(1.0, len(os.sched_getaffinity(0)) / _on_host(mesh))
+    return min(1.0, mesh.transport.processors / _on_host(mesh))
