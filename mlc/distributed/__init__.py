@@ -34,6 +34,7 @@ from typing import Any
 
 from mlc.backends.transport.errors import RankError
 from mlc.distributed import checkpoint
+from mlc.distributed.cluster import Cluster
 from mlc.distributed.collectives import (
     all_gather,
     all_gather_into_tensor,
@@ -89,8 +90,8 @@ from mlc.distributed.work import Work
 from mlc.frontend import unsupported_api
 
 __all__ = [
-    "ByName", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "Machine", "P2POp", "ProcessGroup",
-    "RankError", "ReduceOp", "Report", "Timing", "Work", "all_gather", "all_gather_into_tensor",
+    "ByName", "Cluster", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "Machine", "P2POp",
+    "ProcessGroup", "RankError", "ReduceOp", "Report", "Timing", "Work", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv",
     "broadcast", "broadcast_object_list", "checkpoint", "destroy_process_group", "distribute", "from_local",
     "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks",

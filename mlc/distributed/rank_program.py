@@ -114,6 +114,7 @@ class Report:
             >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).time(machine).total
             0.0
         """
+        machine = machine.placed(self.shape)
         agreed = machine.agreement(prod(self.shape.values())) if self.collectives else 0.0
         parts = self.positions or (self,)
         return simulated([p.work for p in parts], [agreed + machine.around(p.arrays) for p in parts], machine)

@@ -111,8 +111,9 @@ class _Simulation:
         if position.left > 0:
             return False
         if (sent := position.sends) is not None:
-            position.link = max(self.now, position.link) + sent.bytes / self.machine.network
-            self.arrived[sent.tag] = position.link + self.machine.latency, sent.bytes
+            latency, network = self.machine.link(sent)
+            position.link = max(self.now, position.link) + sent.bytes / network
+            self.arrived[sent.tag] = position.link + latency, sent.bytes
             position.sends = None
             return True
         if not position.todo or (self._awaited(position) > self.now and _receives(position.todo[-1])):
@@ -126,7 +127,7 @@ class _Simulation:
         elif step.kind == "send":
             position.left, position.sends = self.machine.handling(1, step.bytes) / 2, step
         else:
-            position.left = self.machine.collective(step.messages, step.bytes)
+            position.left = self.machine.communication(step)
         return True
 
 

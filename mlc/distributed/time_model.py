@@ -19,10 +19,15 @@ Example:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mlc.backends.mesh.meshes import DESCRIBED
 from mlc.passes.analysis.segment_cost import SegmentCost
+
+if TYPE_CHECKING:
+    from mlc.distributed.simulation import Communication
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,54 @@ class Machine:
             6e-06
         """
         return self.latency * messages + sent / self.network + self.handling(messages, sent)
+
+    def communication(self, step: Communication) -> float:
+        """The seconds of a collective of a program.
+
+        Args:
+            step: The collective.
+
+        Returns:
+            Seconds.
+
+        Example:
+            >>> step = mlc.distributed.Communication("all_reduce", ("data",), 30000, None, 4, messages=3)
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).communication(step)
+            6e-06
+        """
+        return self.collective(step.messages, step.bytes)
+
+    def link(self, step: Communication) -> tuple[float, float]:
+        """The latency, and the bytes in a second, of a message of a pipeline.
+
+        Args:
+            step: The message.
+
+        Returns:
+            Seconds, and bytes in a second.
+
+        Example:
+            >>> step = mlc.distributed.Communication("send", ("stage",), 8, None, 2, 0)
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).link(step)
+            (1e-06, 10000000000.0)
+        """
+        return self.latency, self.network
+
+    def placed(self, shape: Mapping[str, int]) -> Machine:
+        """The machine with a mesh on it: the same, where all ranks are equally far from each other.
+
+        Args:
+            shape: Number of ranks along each axis.
+
+        Returns:
+            The machine.
+
+        Example:
+            >>> machine = mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5)
+            >>> machine.placed({"data": 2}) is machine
+            True
+        """
+        return self
 
     def agreement(self, ranks: int) -> float:
         """The seconds in which ranks agree on a call.
