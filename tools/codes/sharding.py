@@ -166,4 +166,13 @@ example mlir split-stages:
       func.return %8 : tensor<2xf32>
     }
 fix: mlc.distributed.distribute(model, mesh, schedule="gpipe").
+
+MLC0988 No plan of a transformer fits the memory of the ranks.
+Plans divide its layers, its heads and the sequences of a batch evenly among all ranks.
+example python:
+    import mlc
+    model = mlc.distributed.Transformer(8, 512, 8, 8, 2048, 32000, 1024)
+    cluster = mlc.distributed.Cluster(1e14, 1e12, 1e-6, 1e10, 1e-5)
+    mlc.distributed.plan_transformer(model, cluster, ranks=4, batch=64, memory=1e6)
+fix: take more ranks, with more memory, or numbers of ranks and of sequences that divide.
 '''
