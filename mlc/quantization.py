@@ -1,4 +1,14 @@
-"""Post-training quantisation: the products of a trained model's layers by integers of 8 bits."""
+"""Post-training quantisation: the products of a trained model's layers by integers of 8 bits.
+
+`quantize` makes a copy of a model whose linear layers and convolutions are those of `mlc.nn.quantized`. The functions
+that these are made of are here, too.
+
+Example:
+    >>> x = mlc.tensor([[0.0, 0.5, 1.0]])
+    >>> steps = mlc.quantization.quantize_per_tensor(x, 1 / 255, 0)
+    >>> mlc.quantization.linear_integer(steps, mlc.tensor([[1, 2, 3]], dtype="int8"))
+    tensor([[1021]], dtype=mlc.int32)
+"""
 
 from __future__ import annotations
 
@@ -10,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from mlc.autograd import no_grad
+from mlc.frontend.functions.quantized import conv_integer, linear_integer, quantize_per_tensor
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.nn import quantized
 from mlc.nn.module import Module
 
-__all__ = ["quantize"]
+__all__ = ["conv_integer", "linear_integer", "quantize", "quantize_per_tensor"]
 
 
 def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) -> Module:

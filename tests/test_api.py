@@ -389,8 +389,8 @@ def test_public_names() -> None:
         assert getattr(mlc, name) is not None, name
     missing = {n for n, f in OPERATIONS.items() if getattr(mlc.nn.functional, n, None) is not f} - set(mlc.__all__)
     missing -= {f"Tensor.{n}" for n in dir(mlc.Tensor)}
-    spaces = (mlc.fft, mlc.linalg, mlc.masked, mlc.models.quantized, mlc.random, mlc.signal.windows, mlc.sparse,
-              mlc.special)
+    spaces = (mlc.fft, mlc.linalg, mlc.masked, mlc.models.quantized, mlc.quantization, mlc.random, mlc.signal.windows,
+              mlc.sparse, mlc.special)
     missing -= {n for n, f in OPERATIONS.items() for m in spaces
                 if getattr(m, n.split(".")[-1], None) is f}
     missing = {n for n in missing if not n.startswith("_sparse")}
@@ -401,7 +401,7 @@ def test_public_names() -> None:
         mlc.nothing  # noqa: B018
     assert all(f.__doc__ for f in OPERATIONS.values()) and (
         {".".join(f.__module__.split(".")[:4]) for f in OPERATIONS.values()} - {"mlc.frontend.functions.quantized"}
-        == {m.__name__ for m in functions.MODULES})            # mlc.models alone calls those of quantised tensors
+        == {m.__name__ for m in functions.MODULES})            # those of quantised tensors are called by modules
 
 
 def test_size_mismatches_name_both_arguments() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import mlc
 from mlc import nn
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from tests.public_case import thinned
 
 
@@ -171,3 +171,12 @@ def test_full_of_a_symbolic_size() -> None:
     f = mlc.compile(lambda x: (mlc.full((2,), x.shape[0], dtype="float32"), mlc.full_like(x, 2 * x.shape[0])),
                     args=[mlc.spec("B")])
     assert [y.tolist() for y in f(mlc.ones(3))] == [[3.0, 3.0], [6.0, 6.0, 6.0]]
+
+
+def test_none_is_no_number() -> None:
+    """numpy fills with NaN for it."""
+    nothing: Any = None
+    for f in (lambda x: mlc.full_like(x, nothing), lambda x: mlc.full((2,), nothing)):
+        for called in (f, mlc.compile(f)):
+            with pytest.raises(UserTypeError, match="expected a number, found None"):
+                called(mlc.ones(2))

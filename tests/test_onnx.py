@@ -296,7 +296,7 @@ QUANTISED = HEAD.replace("17", "21") + """net (float[1, 2, 4, 4] x) => (float[1,
 
 @pytest.mark.parametrize(("type", "zero"), [("uint8", 120), ("int8", -3)])
 def test_quantised_products_are_of_integers(type: str, zero: int) -> None:
-    """What DequantizeLinear makes of bytes is multiplied as bytes: the reference's floats, up to their rounding."""
+    """Numbers that DequantizeLinear makes of bytes are multiplied as bytes: the reference's, up to their rounding."""
     rng = np.random.default_rng(0)
     text = QUANTISED.replace("TYPE", type).replace("ZERO", str(zero))
     for name, count in (("WEIGHTS", 54), ("MATRIX", 240)):

@@ -70,7 +70,7 @@ class Stored:
 
 
 class Steps(NamedTuple):
-    """What DequantizeLinear makes numbers of: (x - zero) * scale. The zero point may be absent."""
+    """Integers x of which DequantizeLinear makes the numbers (x - zero) * scale. The zero point may be absent."""
 
     x: Any
     scale: Any

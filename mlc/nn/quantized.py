@@ -3,6 +3,11 @@
 A layer rounds its input to 256 steps of one scale (`input_scale`, `zero_point`) and multiplies them with weights that
 are rounded to 255 steps of a scale for each output. Products are added exactly, as int32, and multiplied with both
 scales at the end.
+
+Example:
+    >>> layer = nn.quantized.Linear(nn.Linear(2, 3), low=-1.0, high=1.0)
+    >>> layer.weight.dtype, layer(mlc.zeros(4, 2)).shape
+    (mlc.int8, (4, 3))
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ STEPS, LARGEST = 255, 127
 
 
 class _Quantized(Module):
-    """What quantised layers have in common: buffers, and the scales of a layer.
+    """The buffers of a quantised layer.
 
     The sum over c of weight * (step - zero_point) is that of weight * step less a number of each output, which is added
     to the bias once and for all.
@@ -102,7 +107,31 @@ class _Conv(_Quantized):
 
 
 class Conv1d(_Conv):
-    """`nn.Conv1d` by products of integers of 8 bits: see `nn.quantized.Conv2d`."""
+    """Convolution of rows by products of integers of 8 bits.
+
+    The result is (the convolution of step(x) with weight)[n, o] * scale[o] + bias[o], where step(x) is
+    clamp(round(x / input_scale) + zero_point, 0, 255), and images are padded with `zero_point`.
+    `mlc.quantization.quantize` makes such layers.
+
+    Shape:
+        [n, in_channels, w] of float32 -> [n, out_channels, w'] of float32, as of `nn.Conv1d`.
+
+    Attributes:
+        weight: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
+        scale: Buffer [out_channels]: the scale of the weights times that of the input.
+        bias: Buffer [out_channels], less what the zero point adds to each sum.
+        input_scale: Buffer: the distance of two steps of the input.
+        zero_point: Buffer: the step that stands for 0, of uint8.
+
+    Args:
+        layer: The layer of `mlc.nn` that is rounded.
+        low: The least number of its inputs.
+        high: The greatest number of its inputs.
+
+    Example:
+        >>> nn.quantized.Conv1d(nn.Conv1d(2, 4, 3, padding=1), -1.0, 1.0)(mlc.ones(1, 2, 5)).shape
+        (1, 4, 5)
+    """
 
 
 class Conv2d(_Conv):
@@ -134,7 +163,31 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """`nn.Conv3d` by products of integers of 8 bits: see `nn.quantized.Conv2d`."""
+    """Convolution of volumes by products of integers of 8 bits.
+
+    The result is (the convolution of step(x) with weight)[n, o] * scale[o] + bias[o], where step(x) is
+    clamp(round(x / input_scale) + zero_point, 0, 255), and images are padded with `zero_point`.
+    `mlc.quantization.quantize` makes such layers.
+
+    Shape:
+        [n, in_channels, d, h, w] of float32 -> [n, out_channels, d', h', w'] of float32, as of `nn.Conv3d`.
+
+    Attributes:
+        weight: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
+        scale: Buffer [out_channels]: the scale of the weights times that of the input.
+        bias: Buffer [out_channels], less what the zero point adds to each sum.
+        input_scale: Buffer: the distance of two steps of the input.
+        zero_point: Buffer: the step that stands for 0, of uint8.
+
+    Args:
+        layer: The layer of `mlc.nn` that is rounded.
+        low: The least number of its inputs.
+        high: The greatest number of its inputs.
+
+    Example:
+        >>> nn.quantized.Conv3d(nn.Conv3d(2, 4, 3, padding=1), -1.0, 1.0)(mlc.ones(1, 2, 5, 5, 5)).shape
+        (1, 4, 5, 5, 5)
+    """
 
 
 def _numbers(x: Any) -> Any:

@@ -14,10 +14,10 @@ SPACES = ("", "nn", "nn.functional", "nn.grad", "nn.init", "nn.utils", "nn.utils
           "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.fusion", "nn.utils.stateless", "nn.modules.module",
           "optim", "optim.lr_scheduler", "optim.swa_utils", "amp", "cpu", "cpu.amp", "cuda.amp",
           "linalg", "fft", "random", "signal.windows", "special", "masked", "cuda", "utils.data", "sparse",
-          "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "utils.dlpack", "hub", "profiler",
+          "utils.checkpoint", "utils.tensorboard", "utils.benchmark", "utils.dlpack", "hub", "profiler", "quantization",
           "autograd", "autograd.function", "autograd.functional", "autograd.grad_mode",
           "autograd.forward_ad", "autograd.graph", "func", "accelerator", "distributions",
-          "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "tree",
+          "distributions.constraints", "serialization", "onnx", "torch", "nn.parallel", "nn.quantized", "tree",
           "array_api", "array_api.linalg", "array_api.fft", "api", "distributed", "distributed.checkpoint",
           "multiprocessing",
           "onnx.backend", "optim.schedules", "stablehlo", "utils", "debug", "models")

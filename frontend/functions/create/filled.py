@@ -16,7 +16,7 @@ from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wr
 from mlc.frontend.trace import state
 from mlc.frontend.tracer import Tracer
 from mlc.ir.bounds import MAX_ELEMENTS
-from mlc.ir.diag import UserError, UserMemoryError
+from mlc.ir.diag import UserError, UserMemoryError, UserTypeError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, to_numpy
 
@@ -38,6 +38,8 @@ def shape_from(size: tuple[Any, ...]) -> tuple[Dim, ...]:
 
 
 def _filled(shape: tuple[Dim, ...], value: Number | Size, dtype: ScalarType) -> Tensor:
+    if value is None:
+        raise UserTypeError("expected a number, found None", code="MLC0353")       # numpy makes it NaN
     plain = state.trace is None and type(value) is int and 0 <= value <= 1                 # which every dtype has
     if not plain and isinstance(value, NUMBER):
         value = as_array(value, as_dtype(dtype)).item()    # as `tensor` makes it of a number
@@ -284,6 +286,7 @@ def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None,
 
     Raises:
         UserError: `fill_value` is an integer that the dtype does not hold (MLC0348).
+        UserTypeError: `fill_value` is no number (MLC0353).
 
     Example:
         >>> mlc.full_like(mlc.ones(3), 0.5)
