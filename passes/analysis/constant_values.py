@@ -7,7 +7,7 @@ private function that are at each call.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from mlc.dialects import func, tensor
@@ -47,26 +47,39 @@ class ConstantValues:
     def of(self, function: Func) -> set[Value]:
         """The constant arguments of a function, and the values that its block computes of them and of literals alone.
 
-        What takes more memory than its operands, as a broadcast or a widened number, is none of them: it is computed in
-        each call, from what takes less.
+        What takes more memory than the constants that it is computed of, as a broadcast or a widened number, is none of
+        them: it is computed in each call, from what takes less. A sum of such numbers may be one, and they are if they
+        are there for such sums alone.
         """
-        known = set(self.arguments[function])
+        known, large = set(self.arguments[function]), dict[Value, set[Value]]()
         for op in function.block if known else ():
-            if self.is_constant(op, known):
+            if (held := self.computed_of(op, known, large)) and _bytes(op.results) <= ROOM * _bytes(held):
                 known.update(op.results)
+            elif held:
+                large |= dict.fromkeys(op.results, held)
+        for value in reversed(large):
+            if value.uses and all(user.results and known.issuperset(user.results) for user in value.users):
+                known.add(value)
         return known
 
     def is_constant(self, op: Op, known: AbstractSet[Value]) -> bool:
-        """Whether an operation gives constants, given those that are `known`.
+        """Whether an operation gives constants, given those that are `known`."""
+        held = self.computed_of(op, known, {})
+        return bool(held) and _bytes(op.results) <= ROOM * _bytes(held)
+
+    def computed_of(self, op: Op, known: AbstractSet[Value], large: Mapping[Value, AbstractSet[Value]]) -> set[Value]:
+        """The constants that the results of an operation are computed of: those among its operands, and those that
+        `large` values are computed of; none if they depend on anything else.
 
         Panels are unpacked where they are read. What checks its operand stays where it is, and may not be reached.
         """
-        held = [v for v in dict.fromkeys(op.operands) if v in known]
-        return (bool(held) and not op.terminator and not isinstance(op, tensor.Unpack) and not _has_symbols(op)
-                and is_pure(op, self._pure) and checked_operand(op) is None
-                and (not op.regions or set(free_values(op)) == set(op.operands))
-                and all(_is_static(v) for v in op.results) and all(v in known or is_literal(v) for v in op.operands)
-                and _bytes(op.results) <= ROOM * _bytes(held))
+        if op.terminator or isinstance(op, tensor.Unpack) or not op.operands or not all(
+                v in known or v in large or is_literal(v) for v in op.operands):
+            return set()
+        if _has_symbols(op) or not is_pure(op, self._pure) or checked_operand(op) is not None or not all(
+                map(_is_static, op.results)) or (op.regions and set(free_values(op)) != set(op.operands)):
+            return set()
+        return {root for v in op.operands for root in (large.get(v) or {v} & known)}
 
     def add_pure(self, function: Func) -> None:
         """Take note of a function without effects that a pass has made."""
