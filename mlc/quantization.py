@@ -14,19 +14,22 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mlc.autograd import no_grad
-from mlc.frontend.functions.quantized import conv_integer, linear_integer, quantize_per_tensor
+from mlc.frontend.functions.quantized import MOST_TERMS, conv_integer, linear_integer, quantize_per_tensor
 from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.nn import quantized
 from mlc.nn.module import Module
 
 __all__ = ["conv_integer", "linear_integer", "quantize", "quantize_per_tensor"]
+
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) -> Module:
@@ -38,7 +41,8 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
     longer than for float32. The copy is for inference: it has buffers in place of parameters, in its `state_dict`, too.
 
     Depthwise convolutions, and convolutions whose padding is none of zeros, stay as they are: their time is that of
-    memory. So do layers whose weights another layer reads, such as the output projection of `nn.MultiheadAttention`.
+    memory. So does `nn.MultiheadAttention`. A model that reads the weight of a layer itself names that layer in `keep`:
+    the copy has none.
 
     Args:
         model: The model, which stays as it is.
@@ -50,8 +54,8 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
         The copy, in evaluation mode.
 
     Raises:
-        UserError: There are no batches, a layer of `keep` does not exist, or a layer was not called, or with numbers
-            that are not finite (MLC0998).
+        UserError: There are no batches, a layer of `keep` does not exist, a layer was not called, or inputs or weights
+            are not finite (MLC0998).
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -60,46 +64,45 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
         'mlc.nn.quantized'
     """
     made = copy.deepcopy(model).eval()
-    layers = {name: layer for name, layer in made.named_modules() if _is_quantizable(layer) and not any(
-        name == n or name.startswith(f"{n}.") for n in keep)}
-    known = {name for name, _ in made.named_modules()}
-    if unknown := [n for n in keep if n not in known]:
+    named = dict(made.named_modules(remove_duplicate=False))
+    if unknown := [n for n in keep if n not in named]:
         raise UserError(f"the model has no layer {unknown[0]!r} to keep", code="MLC0998", loc=user_loc())
-    ranges = _calibrate(made, layers, batches)
-    for name, layer in layers.items():
-        low, high = ranges[name]
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise UserError(f"the layer {name or 'model'!r} " + (
-                "was not called with any batch" if low > high else "was called with numbers that are not finite"),
-                code="MLC0998", loc=user_loc(), hint="give batches that reach it, or its name as one to `keep`")
-        small = quantized.OF[type(layer)](layer, low, high).eval()
-        if not name:
-            return small  # type: ignore[no-any-return]
-        parent, _, own = name.rpartition(".")
-        setattr(made.get_submodule(parent), own, small)
+    kept = {id(layer) for name, layer in named.items() if any(name == n or name.startswith(f"{n}.") for n in keep)}
+    layers = {id(layer): (name, layer) for name, layer in reversed(named.items())
+              if _is_quantizable(layer) and id(layer) not in kept}
+    ranges = _calibrate(made, [layer for _, layer in layers.values()], batches)
+    for name, layer in layers.values():
+        low, high = ranges[id(layer)]
+        why = "was not called with any batch" if low > high else "" if abs(high - low) <= LARGEST else (
+            "was called with numbers that are not finite, or as good as")
+        if not why and not bool(layer.weight.isfinite().all()):
+            why = "has weights that are not finite"
+        if why:
+            raise UserError(f"the layer {name or 'model'!r} {why}", code="MLC0998", loc=user_loc(),
+                            hint="give batches that reach it, or its name as one to `keep`")
+        quantized.become(layer, low, high)
     return made
 
 
 def _is_quantizable(layer: Module) -> bool:
-    if type(layer) not in quantized.OF:
+    """Whether a layer has a quantised one, which is faster, and whose sums fit in int32."""
+    if type(layer) not in quantized.OF or math.prod(layer.weight.shape[1:]) > MOST_TERMS:
         return False
     groups = getattr(layer, "groups", 1)
-    return getattr(layer, "padding_mode", "zeros") == "zeros" and (
-        groups == 1 or layer.in_channels > groups)
+    return getattr(layer, "padding_mode", "zeros") == "zeros" and (groups == 1 or layer.in_channels > groups)
 
 
-def _calibrate(model: Module, layers: dict[str, Module], batches: Iterable[Any]) -> dict[str, tuple[float, float]]:
-    """The least and the greatest number of each layer's inputs, over all batches."""
-    ranges = dict.fromkeys(layers, (math.inf, -math.inf))
+def _calibrate(model: Module, layers: Sequence[Module], batches: Iterable[Any]) -> dict[int, tuple[float, float]]:
+    """The least and the greatest number of each layer's inputs, over all batches, by its identity."""
+    ranges = dict.fromkeys(map(id, layers), (math.inf, -math.inf))
 
-    def watch(name: str) -> Any:
-        def hook(_: Module, args: tuple[Any, ...]) -> None:
-            x, (low, high) = args[0], ranges[name]
-            if x.numel():                                  # a NaN makes the range one
-                ranges[name] = float(np.minimum(low, x.min().item())), float(np.maximum(high, x.max().item()))
-        return hook
+    def hook(layer: Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        x, (low, high) = args[0] if args else keywords["input"], ranges[id(layer)]
+        x = np.asarray(x.detach().float().cpu()) if isinstance(x, Tensor) else np.asarray(x)
+        if x.size:                                         # a NaN makes the range one
+            ranges[id(layer)] = float(np.minimum(low, x.min())), float(np.maximum(high, x.max()))
 
-    handles = [layer.register_forward_pre_hook(watch(name)) for name, layer in layers.items()]
+    handles = [layer.register_forward_pre_hook(hook, with_kwargs=True) for layer in layers]
     count = 0
     with no_grad():
         for batch in batches:

@@ -181,7 +181,7 @@ def is_fixed(module: Op) -> bool:
 
 TERMS = 256
 """Terms of a product that are added sequentially: enough to be fast, few enough to bound the rounding error."""
-WORDS = 1 << 10
+TERMS_OF_I32 = 1 << 10
 """Terms of a product of i32 that are added sequentially."""
 
 
@@ -190,8 +190,8 @@ LANES = 32
 
 
 def product_order(op: tn.DotGeneral, lanes: bool = True) -> str:
-    """`chain` for few terms, else `blocks<B>`: of integers, whose sums are associative, of WORDS terms, so that panels
-    of bytes stay in cache.
+    """`chain` for few terms and for integers, whose sums are associative, else `blocks<TERMS>`; for i32
+    `blocks<TERMS_OF_I32>`, so that panels of bytes, whose sums these are, hold a whole block and stay in cache.
 
     `lanes<LANES>` if one factor, and not the other, is stored in fewer bits and its rows are summed: code that adds
     along a row widens it in place, and passes over memory once.
@@ -203,7 +203,7 @@ def product_order(op: tn.DotGeneral, lanes: bool = True) -> str:
             return f"lanes<{LANES}>"
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     dtype = op.result.type.dtype
-    block = TERMS if isinstance(dtype, FloatType) else WORDS if dtype == i32 else 0
+    block = TERMS if isinstance(dtype, FloatType) else TERMS_OF_I32 if dtype == i32 else 0
     few = isinstance(terms, int) and terms <= TERMS
     return "chain" if few or not block else f"blocks<{block}>"
 

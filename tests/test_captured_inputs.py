@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import gc
+import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -205,3 +207,16 @@ def test_attribute_has_the_name_of_a_global_that_changes() -> None:
         scope["t"] = scope["size"] = t
         assert f(x).tolist() == [[1.0], [2.0]]
     assert len(f.entries) == 1
+
+
+@pytest.mark.parametrize("way", ["sys.modules[__name__].scale", "__import__(__name__).scale", "own.module.scale"])
+def test_a_global_that_is_read_from_a_module(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module is its globals, however it is reached."""
+    module: Any = types.ModuleType("own_module")
+    monkeypatch.setitem(sys.modules, "own_module", module)
+    text = f"import sys, mlc, types\nscale = 1.0\nown = types.SimpleNamespace()\nf = mlc.compile(lambda x: x * {way})"
+    exec(text, vars(module))  # noqa: S102
+    module.own.module = module
+    assert module.f(mlc.ones(1)).item() == 1.0
+    module.scale = 2.0
+    assert module.f(mlc.ones(1)).item() == 2.0

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
-from mlc.frontend.functions.convolution import Ints, Padding, each, fits, pads
+from mlc.frontend.functions.convolution import Ints, Padding, batched, each, fits, pads, unbatched
 from mlc.frontend.functions.elementwise import clamp, round
 from mlc.frontend.operands import cast, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand
 from mlc.frontend.trace import emit
-from mlc.ir.types import f32, i32, ui8
+from mlc.ir.diag import UserError
+from mlc.ir.types import f32, i8, i32, ui8
+
+MOST_TERMS = (1 << 31) // (255 * 128)
+"""Products of a byte without sign and one with sign whose sum surely fits in int32."""
 
 
 @operation()
@@ -71,7 +75,7 @@ def quantize_per_tensor(input: Operand, scale: Operand, zero_point: Operand) -> 
     """Numbers rounded to the 256 steps of a scale: clamp(round(input * (1 / scale)) + zero_point, 0, 255), as uint8.
 
     A step q stands for (q - zero_point) * scale. Ties are rounded to even. It is that of
-    `torch.ops.quantized_decomposed`.
+    `torch.ops.quantized_decomposed`. NaN becomes some step.
 
     Args:
         input: Numbers of float32.
@@ -104,7 +108,7 @@ def linear_integer(input: Operand, weight: Operand) -> Any:
         Tensor of shape (.., rows), of int32.
 
     Raises:
-        UserError: The numbers of columns differ (MLC0115).
+        UserError: The numbers of columns differ (MLC0115), or the numbers are no integers of 8 bits (MLC0113).
 
     Example:
         >>> from mlc.frontend.functions.quantized import linear_integer
@@ -112,6 +116,9 @@ def linear_integer(input: Operand, weight: Operand) -> Any:
         tensor([199, 400], dtype=mlc.int32)
     """
     x, w = tracer(input), tracer(weight)
+    if x.type.dtype not in (ui8, i8) or w.type.dtype != i8:
+        raise UserError(f"integers of 8 bits are multiplied here, not {x.type.dtype} and {w.type.dtype}",
+                        code="MLC0113")
     return emit(T.DotGeneral, cast(x, i32), cast(w, i32), (), ((x.ndim - 1, 1),))
 
 
@@ -124,9 +131,9 @@ def conv_integer(input: Operand, weight: Operand, zero_point: Operand, stride: I
     image is padded with `zero_point`, so that each window has as many steps.
 
     Args:
-        input: Steps of shape (n, c, *sizes), of uint8, as `quantize_per_tensor` makes them.
+        input: Steps of shape (n, c, *sizes), or (c, *sizes), of uint8, as `quantize_per_tensor` makes them.
         weight: Filters of shape (out_channels, c / groups, *kernel), of int8.
-        zero_point: The step that stands for 0, of uint8.
+        zero_point: The step that stands for 0, an integer from 0 to 255 or a tensor of one.
         stride: Step from one window to the next, an integer, or one for each dimension.
         padding: Elements before and after, an integer, or one for each dimension; "valid" for none, "same" for as many
             windows as elements, with stride 1.
@@ -146,12 +153,13 @@ def conv_integer(input: Operand, weight: Operand, zero_point: Operand, stride: I
         >>> conv_integer(x, w, mlc.tensor(0, dtype="uint8"))
         tensor([[[1, 1]]], dtype=mlc.int32)
     """
-    x, w, zero = tracer(input), tracer(weight), tracer(zero_point)
-    spatial = x.ndim - 2
+    w, zero = tracer(weight), cast(tracer(zero_point), ui8)
+    spatial = w.ndim - 2
+    x, was_added = batched(tracer(input), spatial, "the input")
     s, d = each(stride, spatial, "stride", 1), each(dilation, spatial, "dilation", 1)
     low, high = pads(padding, w.shape[2:], s, d)
     if any(n != 0 for n in (*low, *high)):
         x = emit(T.Pad, x, zero, (0, 0, *low), (0, 0, *high), (0,) * x.ndim)
     out = emit(T.Convolution, x, w, s, (), (), d, (), groups)
     fits(out, x)
-    return out
+    return unbatched(out, was_added)

@@ -7,6 +7,7 @@ both scales. The integers are added exactly, where ONNX's own definition of a qu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def convolution(x: Any, w: Any, bias: Any, strides: Sequence[int], pads: Sequenc
                 group: int, steps: StepsOf) -> Any:
     """The convolution, if both are made of bytes and each output has several input channels; else None."""
     image, filters = _activations(steps.of(x)), _weights(steps.of(w), 0)
-    if image is None or filters is None or w.shape[1] == 1:
+    if image is None or filters is None or w.shape[1] == 1 or not _fits(w.shape[1:]):
         return None
     total = quantized.conv_integer(image[0], filters[0], image[1], tuple(strides), tuple(pads), tuple(dilations), group)
     sums = O["sum"](O["cast"](filters[0], "int32"), tuple(range(1, w.ndim)), dtype="int32")
@@ -30,12 +31,17 @@ def convolution(x: Any, w: Any, bias: Any, strides: Sequence[int], pads: Sequenc
 def product(x: Any, w: Any, bias: Any, steps: StepsOf, transposed: bool = False) -> Any:
     """x @ w + bias, or x @ w.T + bias, if both are made of bytes, and w is a matrix; else None."""
     rows, columns = _activations(steps.of(x)), _weights(steps.of(w), 0 if transposed else 1)
-    if rows is None or columns is None or w.ndim != 2 or x.ndim < 2:
+    if rows is None or columns is None or w.ndim != 2 or x.ndim < 2 or not _fits(x.shape[-1:]):
         return None
     matrix = columns[0] if transposed else O["transpose"](columns[0], 0, 1)
     total = quantized.linear_integer(rows[0], matrix)
     sums = O["sum"](O["cast"](matrix, "int32"), (1,), dtype="int32")
     return _scaled(total, sums, rows, columns[1], bias, (-1,))
+
+
+def _fits(shape: Sequence[Any]) -> bool:
+    """Whether the sums of so many products fit in int32; floats have others nearly, too."""
+    return all(isinstance(n, int) for n in shape) and prod(shape) <= quantized.MOST_TERMS
 
 
 def _activations(found: Steps | None) -> tuple[Any, Any, Any] | None:

@@ -234,8 +234,9 @@ class Reached:
             scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
                 [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]
             self.clear = self.clear and reads_by_name(f)
-            for scope, variables in scopes:                # a name of an attribute may be that of a global, too
-                for name in (names if scope else uses_of(f.__code__).globals) & variables.keys():
+            for scope, variables in scopes:
+                others = frozenset() if scope else _attributes_alone(f)
+                for name in (names & variables.keys()) - others:
                     self._global(f"{scope}.{name}" if scope else name, variables, name)
 
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:
@@ -300,3 +301,14 @@ def _modules(found: list[Any], names: set[str]) -> list[types.ModuleType]:
     return list(out.values())
 
 
+_OF_MODULES = frozenset({"modules", "__import__", "import_module"})
+"""Names of what gives a module by its name, whose attributes are its globals."""
+
+
+def _attributes_alone(f: types.FunctionType) -> frozenset[str]:
+    """Names in the code of a function that are of attributes of tensors, as `t` in x.t(), and of no globals, whatever
+    globals have these names. Names of other attributes may be those of globals, read from a module."""
+    names = frozenset(n for code in codes_of(f.__code__) for n in code.co_names)
+    if names & _OF_MODULES:
+        return frozenset()
+    return frozenset(n for n in names - uses_of(f.__code__).globals if hasattr(Tensor, n))

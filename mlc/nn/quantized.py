@@ -6,12 +6,13 @@ scales at the end.
 
 Example:
     >>> layer = nn.quantized.Linear(nn.Linear(2, 3), low=-1.0, high=1.0)
-    >>> layer.weight.dtype, layer(mlc.zeros(4, 2)).shape
+    >>> layer.integers.dtype, layer(mlc.zeros(4, 2)).shape
     (mlc.int8, (4, 3))
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,43 +30,50 @@ STEPS, LARGEST = 255, 127
 class _Quantized(Module):
     """The buffers of a quantised layer.
 
-    The sum over c of weight * (step - zero_point) is that of weight * step less a number of each output, which is added
-    to the bias once and for all.
+    The sum over c of integer * (step - zero_point) is that of integer * step less a number of each output, which is
+    added to the bias once and for all. Neither is named as in the layer that is quantised: code that reads its weight
+    or bias would take them for these.
     """
 
     def _set(self, weight: np.ndarray[Any, Any], bias: np.ndarray[Any, Any] | None, low: float, high: float) -> None:
         low, high = min(low, 0.0), max(high, 0.0)
         step = np.float32(max((high - low) / STEPS, float(np.finfo(np.float32).tiny)))
         zero = int(np.clip(np.rint(-low / step), 0, STEPS))
-        rows = weight.reshape(len(weight), -1).astype(np.float32)
+        rows = weight.reshape(len(weight), prod(weight.shape[1:])).astype(np.float32)
         most = np.abs(rows).max(1, initial=0.0)
         scales = np.where(most > 0, most / LARGEST, 1.0).astype(np.float32)
         steps = np.clip(np.rint(rows / scales[:, None]), -LARGEST, LARGEST).astype(np.int8)
         scale = scales * step
         offset = scale * (zero * steps.sum(1, dtype=np.int64)).astype(np.float32)
-        self.register_buffer("weight", tensor(steps.reshape(weight.shape)))
+        self.register_buffer("integers", tensor(steps.reshape(weight.shape)))
         self.register_buffer("scale", tensor(scale))
-        self.register_buffer("bias", tensor(((0.0 if bias is None else bias) - offset).astype(np.float32)))
+        self.register_buffer("offset", tensor(((0.0 if bias is None else bias) - offset).astype(np.float32)))
         self.register_buffer("input_scale", tensor(step))
         self.register_buffer("zero_point", tensor(np.uint8(zero)))
 
     def _steps(self, input: Operand) -> Any:
         return quantized.quantize_per_tensor(input, self.input_scale, self.zero_point)
 
+    def _numbers(self, total: Any, each: tuple[int, ...], input: Any) -> Tensor:
+        """The numbers that sums stand for, in the input's type if that is one of floats."""
+        out = total.float() * self.scale.reshape(each).float() + self.offset.reshape(each).float()
+        narrow = isinstance(input, Tensor) and input.dtype.is_floating_point
+        return out.to(input.dtype) if narrow else out  # type: ignore[no-any-return]
+
 
 class Linear(_Quantized):
     """Affine map of the last dimension, x @ weight.T + bias, by products of integers of 8 bits.
 
-    The result is (sum over c of weight[o, c] * step(x)[c]) * scale[o] + bias[o], where step(x) is
+    The result is (sum over c of integers[o, c] * step(x)[c]) * scale[o] + offset[o], where step(x) is
     clamp(round(x / input_scale) + zero_point, 0, 255). `mlc.quantization.quantize` makes such layers.
 
     Shape:
         [..., in_features] of float32 -> [..., out_features] of float32.
 
     Attributes:
-        weight: Buffer [out_features, in_features] of int8.
+        integers: Buffer [out_features, in_features] of int8.
         scale: Buffer [out_features]: the scale of the weights times that of the input.
-        bias: Buffer [out_features], less what the zero point adds to each sum.
+        offset: Buffer [out_features]: the bias, less what the zero point adds to each sum.
         input_scale: Buffer: the distance of two steps of the input.
         zero_point: Buffer: the step that stands for 0, of uint8.
 
@@ -81,13 +89,12 @@ class Linear(_Quantized):
 
     def __init__(self, layer: linear.Linear, low: float, high: float) -> None:
         self.in_features, self.out_features = layer.in_features, layer.out_features
-        self._set(_numbers(layer.weight), _numbers(layer.bias), low, high)
+        self._set(_array(layer.weight), _array(layer.bias), low, high)
 
     _shown = ("in_features", "out_features")
 
     def forward(self, input: Operand) -> Tensor:
-        total = quantized.linear_integer(self._steps(input), self.weight)
-        return total.float() * self.scale + self.bias  # type: ignore[no-any-return]
+        return self._numbers(quantized.linear_integer(self._steps(input), self.integers), (-1,), input)
 
 
 class _Conv(_Quantized):
@@ -95,21 +102,20 @@ class _Conv(_Quantized):
         self.in_channels, self.out_channels, self.groups = layer.in_channels, layer.out_channels, layer.groups
         self.kernel_size, self.stride, self.padding = layer.kernel_size, layer.stride, layer.padding
         self.dilation = layer.dilation
-        self._set(_numbers(layer.weight), _numbers(layer.bias), low, high)
+        self._set(_array(layer.weight), _array(layer.bias), low, high)
 
     _shown = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups")
 
     def forward(self, input: Operand) -> Tensor:
-        total: Any = quantized.conv_integer(self._steps(input), self.weight, self.zero_point, self.stride, self.padding,
-                                            self.dilation, self.groups)
-        each = (-1, *(1,) * len(self.kernel_size))
-        return total.float() * self.scale.reshape(each) + self.bias.reshape(each)  # type: ignore[no-any-return]
+        total = quantized.conv_integer(self._steps(input), self.integers, self.zero_point, self.stride, self.padding,
+                                       self.dilation, self.groups)
+        return self._numbers(total, (-1, *(1,) * len(self.kernel_size)), input)
 
 
 class Conv1d(_Conv):
     """Convolution of rows by products of integers of 8 bits.
 
-    The result is (the convolution of step(x) with weight)[n, o] * scale[o] + bias[o], where step(x) is
+    The result is (the convolution of step(x) with integers)[n, o] * scale[o] + offset[o], where step(x) is
     clamp(round(x / input_scale) + zero_point, 0, 255), and images are padded with `zero_point`.
     `mlc.quantization.quantize` makes such layers.
 
@@ -117,9 +123,9 @@ class Conv1d(_Conv):
         [n, in_channels, w] of float32 -> [n, out_channels, w'] of float32, as of `nn.Conv1d`.
 
     Attributes:
-        weight: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
+        integers: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
         scale: Buffer [out_channels]: the scale of the weights times that of the input.
-        bias: Buffer [out_channels], less what the zero point adds to each sum.
+        offset: Buffer [out_channels]: the bias, less what the zero point adds to each sum.
         input_scale: Buffer: the distance of two steps of the input.
         zero_point: Buffer: the step that stands for 0, of uint8.
 
@@ -137,7 +143,7 @@ class Conv1d(_Conv):
 class Conv2d(_Conv):
     """Convolution of images by products of integers of 8 bits.
 
-    The result is (the convolution of step(x) with weight)[n, o] * scale[o] + bias[o], where step(x) is
+    The result is (the convolution of step(x) with integers)[n, o] * scale[o] + offset[o], where step(x) is
     clamp(round(x / input_scale) + zero_point, 0, 255), and images are padded with `zero_point`.
     `mlc.quantization.quantize` makes such layers.
 
@@ -145,9 +151,9 @@ class Conv2d(_Conv):
         [n, in_channels, h, w] of float32 -> [n, out_channels, h', w'] of float32, as of `nn.Conv2d`.
 
     Attributes:
-        weight: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
+        integers: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
         scale: Buffer [out_channels]: the scale of the weights times that of the input.
-        bias: Buffer [out_channels], less what the zero point adds to each sum.
+        offset: Buffer [out_channels]: the bias, less what the zero point adds to each sum.
         input_scale: Buffer: the distance of two steps of the input.
         zero_point: Buffer: the step that stands for 0, of uint8.
 
@@ -165,7 +171,7 @@ class Conv2d(_Conv):
 class Conv3d(_Conv):
     """Convolution of volumes by products of integers of 8 bits.
 
-    The result is (the convolution of step(x) with weight)[n, o] * scale[o] + bias[o], where step(x) is
+    The result is (the convolution of step(x) with integers)[n, o] * scale[o] + offset[o], where step(x) is
     clamp(round(x / input_scale) + zero_point, 0, 255), and images are padded with `zero_point`.
     `mlc.quantization.quantize` makes such layers.
 
@@ -173,9 +179,9 @@ class Conv3d(_Conv):
         [n, in_channels, d, h, w] of float32 -> [n, out_channels, d', h', w'] of float32, as of `nn.Conv3d`.
 
     Attributes:
-        weight: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
+        integers: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
         scale: Buffer [out_channels]: the scale of the weights times that of the input.
-        bias: Buffer [out_channels], less what the zero point adds to each sum.
+        offset: Buffer [out_channels]: the bias, less what the zero point adds to each sum.
         input_scale: Buffer: the distance of two steps of the input.
         zero_point: Buffer: the step that stands for 0, of uint8.
 
@@ -190,10 +196,21 @@ class Conv3d(_Conv):
     """
 
 
-def _numbers(x: Any) -> Any:
+def _array(x: Any) -> Any:
     return None if x is None else x.detach().float().cpu().numpy()
 
 
 OF: dict[type, Any] = {linear.Linear: Linear, convolution.Conv1d: Conv1d, convolution.Conv2d: Conv2d,
                        convolution.Conv3d: Conv3d}
 """The quantised layer of each layer."""
+
+
+def become(layer: Module, low: float, high: float) -> None:
+    """Make a layer its quantised one, for inputs from `low` to `high`: it stays the same object, with its hooks, in all
+    places that hold it."""
+    made, device = OF[type(layer)](layer, low, high), layer.weight.device
+    kept = {name: value for name, value in vars(layer).items() if name.endswith("_hooks")}
+    vars(layer).clear()
+    vars(layer).update(vars(made.to(device=device)) | kept)
+    layer.__class__ = type(made)
+    layer.eval()

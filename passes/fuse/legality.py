@@ -12,7 +12,7 @@ from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
-from mlc.ir.types import ScalarType
+from mlc.ir.types import ScalarType, bf16
 from mlc.passes.fuse.graph import FusionGraph, Group
 
 FEW_ROWS, LONG_ROW = 16, 32768
@@ -41,8 +41,9 @@ class Legality:
         if not self.narrow:
             return False
         if isinstance(op, tn.DotGeneral):
-            return not order_of(op).startswith("mma<") and all(
-                is_widened(v, self.narrow) and not reads_few_rows(op, v) for v in op.operands)
+            types = [widened_from(v) for v in op.operands]
+            return not order_of(op).startswith("mma<") and self.narrow.issuperset(types) and (
+                types[0] == bf16 or types[0] != types[1]) and not any(reads_few_rows(op, v) for v in op.operands)
         return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
             self.is_read_in_words(user) for user in op.results[0].users)
 
@@ -227,12 +228,12 @@ def is_read_by_tensor_cores(op: Op) -> bool:
         is_read_by_tensor_cores(user) for user in op.results[0].users)
 
 
-def is_widened(factor: Value, narrow: frozenset[ScalarType]) -> bool:
-    """Whether a factor is extended from one of some types, and then only moved."""
+def widened_from(factor: Value) -> ScalarType | None:
+    """The type from which a factor is extended, and then only moved; None if it is computed otherwise."""
     op = factor.op
     while op is not None and moves_elements(op) and not isinstance(op, tn.Cast):
         op = op.operands[0].op
-    return isinstance(op, tn.Cast) and op.operands[0].type.dtype in narrow
+    return op.operands[0].type.dtype if isinstance(op, tn.Cast) else None
 
 
 def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:

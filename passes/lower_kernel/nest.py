@@ -187,9 +187,9 @@ class Lowering:
         """Emit `body` for the points of a remainder of unknown length: one at a time, or, if a panel has several in a
         word, for whole words and then for what is left of the last one."""
         run = self.words.get(d, 1)
-        stop = end - sizes.modulo(end - start, run)
-        carried = self.repeat(d, start, stop, run, carried, body) if run < size else carried
-        start = stop if run < size else start
+        if run < size:
+            stop = end - sizes.modulo(end - start, run)
+            carried, start = self.repeat(d, start, stop, run, carried, body), stop
 
         def part(left: int) -> Callable[[], list[Value]]:
             return lambda: self.repeat(d, start, start + left, left, carried, body)

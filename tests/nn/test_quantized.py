@@ -97,10 +97,49 @@ def test_layers_that_are_kept() -> None:
 
 @pytest.mark.parametrize(("given", "keep", "message"), [
     ([], (), "there are no batches"), ([mlc.ones(1, 2)], ("head",), "no layer 'head'"),
-    ([mlc.full((1, 2), float("nan"))], (), "layer '0' was called with numbers that are not finite")])
+    ([mlc.full((1, 2), float("nan"))], (), "layer '0' was called with numbers that are not finite"),
+    ([mlc.full((1, 2), 3e38), mlc.full((1, 2), -3e38)], (), "are not finite, or as good as")])
 def test_what_is_refused(given: list[Any], keep: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         mlc.quantization.quantize(nn.Sequential(nn.Linear(2, 2)), given, keep)
+
+
+def test_a_layer_in_two_places_with_hooks() -> None:
+    """It becomes its quantised one where it is: in both places, with its hooks."""
+    layer, x = nn.Linear(4, 4), mlc.tensor([[1.0, 0.5, 0.0, 1.0]])
+    layer.register_forward_hook(lambda module, args, out: 2 * out)
+    small: Any = mlc.quantization.quantize(nn.Sequential(layer, nn.ReLU(), layer), [x])
+    assert small[0] is small[2] and type(small[0]) is nn.quantized.Linear and type(layer) is nn.Linear
+    once = mlc.quantization.quantize(nn.Linear(4, 4), [x])
+    assert np.allclose(small(x), nn.Sequential(layer, nn.ReLU(), layer)(x), atol=0.1)
+    assert not hasattr(once, "weight") and not hasattr(once, "bias")
+
+
+class Unusual(nn.Module):
+    """Layers in a tuple, called by keyword, and of too many terms."""
+
+    def __init__(self) -> None:
+        self.layers = nn.Linear(4, 4), nn.Linear(4, 0)
+        self.long = nn.Linear(70_000, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.layers[0](input=x), self.layers[1](x), self.long(mlc.ones(1, 70_000, dtype=x.dtype))
+
+
+def test_a_model_of_unusual_structure() -> None:
+    model, x = Unusual().bfloat16(), mlc.ones(3, 4).bfloat16()
+    small: Any = mlc.quantization.quantize(model, [x])
+    assert [type(m) for m in (*small.layers, small.long)] == [nn.quantized.Linear, nn.quantized.Linear, nn.Linear]
+    for got, want in zip(small(x), model(x)):
+        assert got.dtype == want.dtype
+        assert np.allclose(np.asarray(got.float()), np.asarray(want.float()), atol=0.05)
+
+
+def test_one_image_and_arrays() -> None:
+    """An image may have no batch dimension, and batches may be arrays."""
+    layer, x = nn.Conv2d(2, 4, 3), np.ones((2, 5, 5), np.float32)
+    small = mlc.quantization.quantize(layer, [x])
+    assert np.allclose(np.asarray(small(x)), np.asarray(layer(x)), atol=0.05)
 
 
 def test_layer_that_is_not_called() -> None:

@@ -131,8 +131,8 @@ FAULTS: tuple[Fault, ...] = (
     lower(NEST, "if not isinstance(count, int) or count < lanes:", "if not isinstance(count, int) or count < lanes "
           "- 1:"),
     lower(NEST, "count = rest - offset", "count = rest"),
-    lower(NEST, "carried = self.repeat(d, start, stop, run, carried, body) if run < size else carried",
-          "carried = self.repeat(d, start, stop, run + 1, carried, body) if run < size else carried"),
+    lower(NEST, "carried, start = self.repeat(d, start, stop, run, carried, body), stop",
+          "carried, start = self.repeat(d, start, stop, run + 1, carried, body), stop"),
     lower(NEST, "return range(0, scope.block.get(d, self.kernel.schedule.tile[d]), scope.lanes)",
           "return range(0, self.kernel.schedule.tile[d], scope.lanes)"),
     lower(NEST, "if trip == size:\n            with", "if isinstance(trip, int) and trip <= 2 * size:\n            "

@@ -1,4 +1,4 @@
-// test: pass fix_numerics hoist_constants{panels=true,pairs=true}
+// test: pass decompose fix_numerics hoist_constants{panels=true,pairs=true}
 // tolerance: bits
 
 // weights of bf16 are packed as such, and extended where they are read
@@ -22,3 +22,12 @@ func.func @main(%x: tensor<1x4x3x3xbf16>, %w: tensor<16x4xbf16>) -> tensor<1x16x
 // CHECK: tensor.pack {{.*}} -> tensor<1x4x16xbf16>
 // CHECK: @main_with_constants
 // CHECK: tensor.dot_general {{.*}} -> tensor<16x3x3xf32>
+// -----
+// weights of a depthwise convolution of 16 bits are one panel of all channels
+func.func @main(%x: tensor<1x16x5xbf16>, %w: tensor<16x1x3xbf16>) -> tensor<1x16x3xbf16> attributes {constants = [1]} {
+  %0 = tensor.convolution %x, %w {groups = 16} : (tensor<1x16x5xbf16>, tensor<16x1x3xbf16>) -> tensor<1x16x3xbf16>
+  func.return %0 : tensor<1x16x3xbf16>
+}
+// CHECK: tensor.pack {{.*}} -> tensor<1x1x1x3x16xbf16>
+// CHECK: @main_with_constants
+// CHECK: tensor.reduce_fma

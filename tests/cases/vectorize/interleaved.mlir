@@ -42,3 +42,12 @@ func.func @with_sign(%x: tensor<40x70xi8>, %y: tensor<70x33xi8>) -> tensor<40x33
   func.return %2 : tensor<40x33xi32>
 }
 // CHECK-NOT: x86vector
+// -----
+// a sum of many terms of bytes is one of sums of blocks, which panels hold
+func.func @long(%x: tensor<40x1100xui8>, %y: tensor<1100x33xi8>) -> tensor<40x33xi32> {
+  %0 = tensor.cast %x : tensor<40x1100xui8> to tensor<40x1100xi32>
+  %1 = tensor.cast %y : tensor<1100x33xi8> to tensor<1100x33xi32>
+  %2 = tensor.dot_general %0, %1 {batch = [], contract = [[1, 0]]} : (tensor<40x1100xi32>, tensor<1100x33xi32>) -> tensor<40x33xi32>
+  func.return %2 : tensor<40x33xi32>
+}
+// CHECK: x86vector.avx512.dot_bytes
