@@ -80,8 +80,19 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
         if why:
             raise UserError(f"the layer {name or 'model'!r} {why}", code="MLC0998", loc=user_loc(),
                             hint="give batches that reach it, or its name as one to `keep`")
-        quantized.become(layer, low, high)
+        _become(layer, low, high)
     return made
+
+
+def _become(layer: Module, low: float, high: float) -> None:
+    """Make a layer its quantised one, for inputs from `low` to `high`: it stays the same object, with its hooks, in all
+    places that hold it."""
+    made, device = quantized.OF[type(layer)](layer, low, high), layer.weight.device
+    kept = {name: value for name, value in vars(layer).items() if name.endswith("_hooks")}
+    vars(layer).clear()
+    vars(layer).update(vars(made.to(device=device)) | kept)
+    layer.__class__ = type(made)
+    layer.eval()
 
 
 def _is_quantizable(layer: Module) -> bool:

@@ -151,7 +151,8 @@ def test_every_operation_of_every_example_has_its_line(words: str, monkeypatch: 
 
 
 def test_no_example_is_left_out() -> None:
-    assert {p.stem for p in (ROOT / "examples").glob("*.py")} == {words.split()[0] for words in EXAMPLES}
+    predict = {"plan_llama", "scaling"}                    # what programs would take that run nowhere here
+    assert {p.stem for p in (ROOT / "examples").glob("*.py")} == {words.split()[0] for words in EXAMPLES} | predict
     assert {p.name for p in (ROOT / "examples").glob("*.mlc")} == {
         "layers.mlc", *(function.partition(":")[0] for function in FUNCTIONS)}             # which others import
 

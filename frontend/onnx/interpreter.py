@@ -172,7 +172,7 @@ class Interpreter:
     def called(self, row: Row, node: Any, inputs: list[Any], given: dict[str, Any], version: int) -> Any:
         """The result of a row."""
         for name in EXTRA & set(row.signature.parameters):
-            given[name] = {"opset": version, "outputs": len(node.output), "steps": self.steps}[name]
+            given[name] = {"opset": version, "outputs": len(node.output), "steps_of": self.steps}[name]
         unknown = set(given) - set(row.signature.parameters)
         if unknown:
             raise UserError(f"mlc does not translate the attribute {min(unknown)}", code="MLC0842")

@@ -11,16 +11,16 @@ from mlc.frontend.tensor import OPERATIONS as O
 
 
 @row("MatMul")
-def matmul(x: Any, y: Any, *, steps: StepsOf) -> Any:
-    out = integer_products.product(x, y, None, steps)
+def matmul(x: Any, y: Any, *, steps_of: StepsOf) -> Any:
+    out = integer_products.product(x, y, None, steps_of)
     return O["matmul"](x, y) if out is None else out
 
 
 @row("Gemm")
 def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
-         broadcast: int = 1, steps: StepsOf) -> Any:
+         broadcast: int = 1, steps_of: StepsOf) -> Any:
     if not transA and alpha == beta == 1 and (c is None or c.ndim == 1):
-        out = integer_products.product(a, b, c, steps, transposed=bool(transB))
+        out = integer_products.product(a, b, c, steps_of, transposed=bool(transB))
         if out is not None:
             return out
     product = O["matmul"](O["transpose"](a, 0, 1) if transA else a, O["transpose"](b, 0, 1) if transB else b)

@@ -58,13 +58,14 @@ def _rank(w: Any, kernel_shape: Sequence[int] | None) -> int:
 
 @row("Conv")
 def conv(x: Any, w: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
-         kernel_shape: Any = None, pads: Any = None, strides: Any = None, steps: StepsOf | None = None) -> Any:
+         kernel_shape: Any = None, pads: Any = None, strides: Any = None, steps_of: StepsOf | None = None) -> Any:
     rank = _rank(w, kernel_shape)
     strides, dilations = _ones(strides, rank), _ones(dilations, rank)
     pads = automatic(x, auto_pad, w.shape[2:], strides, dilations, pads)
-    if steps is not None and pads[:rank] == pads[rank:] and min(pads) >= 0 and (
-            out := integer_products.convolution(x, w, bias, strides, pads[:rank], dilations, group, steps)) is not None:
-        return out
+    if steps_of is not None and pads[:rank] == pads[rank:] and min(pads) >= 0:
+        out = integer_products.convolution(x, w, bias, strides, pads[:rank], dilations, group, steps_of)
+        if out is not None:
+            return out
     if pads[:rank] != pads[rank:] or min(pads) < 0:
         x, pads = padded(x, [0, 0, *pads[:rank], 0, 0, *pads[rank:]]), [0] * (2 * rank)
     return O[f"conv{rank}d"](x, w, bias, tuple(strides), tuple(pads[:rank]), tuple(dilations), group)

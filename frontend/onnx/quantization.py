@@ -44,14 +44,14 @@ def quantize(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, block_size:
 
 @row("DequantizeLinear", values=("zero",))
 def dequantize(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, block_size: int = 0,
-               output_dtype: int = 0, steps: StepsOf) -> Any:
+               output_dtype: int = 0, steps_of: StepsOf) -> Any:
     wide = O["cast"](x, "int32")
     if zero is not None:
         wide = wide - O["cast"](spread(tensor(zero), x, axis, block_size), "int32")
     dtype = dtype_of(output_dtype) if output_dtype else scale.dtype
     out = O["cast"](O["cast"](wide, "float32") * O["cast"](spread(scale, x, axis, block_size), "float32"), dtype)
     if dtype.name == "float32" and not block_size:
-        steps.note(out, Steps(x, scale, zero, axis))
+        steps_of.note(out, Steps(x, scale, zero, axis))
     return out
 
 

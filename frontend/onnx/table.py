@@ -16,7 +16,7 @@ from mlc.frontend.tensor import OPERATIONS
 
 FAMILIES = ("control", "creation", "elementwise", "images", "indexing", "learned", "linear_algebra", "moving",
             "networks", "normalization", "quantization", "recurrent", "reductions", "sequences", "signals")
-EXTRA = frozenset({"outputs", "opset", "steps"})
+EXTRA = frozenset({"outputs", "opset", "steps_of"})
 """Parameters of rows that are no attributes: the number of outputs that are used, the operator set's version, and what
 tensors are made of by DequantizeLinear."""
 

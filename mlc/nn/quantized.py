@@ -203,14 +203,3 @@ def _array(x: Any) -> Any:
 OF: dict[type, Any] = {linear.Linear: Linear, convolution.Conv1d: Conv1d, convolution.Conv2d: Conv2d,
                        convolution.Conv3d: Conv3d}
 """The quantised layer of each layer."""
-
-
-def become(layer: Module, low: float, high: float) -> None:
-    """Make a layer its quantised one, for inputs from `low` to `high`: it stays the same object, with its hooks, in all
-    places that hold it."""
-    made, device = OF[type(layer)](layer, low, high), layer.weight.device
-    kept = {name: value for name, value in vars(layer).items() if name.endswith("_hooks")}
-    vars(layer).clear()
-    vars(layer).update(vars(made.to(device=device)) | kept)
-    layer.__class__ = type(made)
-    layer.eval()
