@@ -23,7 +23,7 @@ from mlc.autograd import no_grad
 from mlc.frontend.functions.quantized import MOST_TERMS, conv_integer, linear_integer, quantize_per_tensor
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.nn import quantized
 from mlc.nn.module import Module
 
@@ -54,6 +54,7 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
         The copy, in evaluation mode.
 
     Raises:
+        UserTypeError: `model` is no module, or `batches` are one tensor (MLC0998).
         UserError: There are no batches, a layer of `keep` does not exist, a layer was not called, or inputs or weights
             are not finite (MLC0998).
 
@@ -63,6 +64,11 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
         >>> type(small[0]).__module__
         'mlc.nn.quantized'
     """
+    if not isinstance(model, Module):
+        raise UserTypeError(f"expected a module, found {type(model).__name__}", code="MLC0998", loc=user_loc())
+    if isinstance(batches, Tensor):
+        raise UserTypeError("expected batches, found one tensor", code="MLC0998", loc=user_loc(),
+                            hint="give a list of batches, as in quantize(model, [x])")
     made = copy.deepcopy(model).eval()
     named = dict(made.named_modules(remove_duplicate=False))
     if unknown := [n for n in keep if n not in named]:

@@ -10,7 +10,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.frontend.functions.quantized import conv_integer, linear_integer, quantize_per_tensor
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 
 
 def numbers(*shape: int, low: int = 0, high: int = 256, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -152,3 +152,11 @@ def test_layer_that_is_not_called() -> None:
 
     with pytest.raises(UserError, match="layer 'unused' was not called"):
         mlc.quantization.quantize(Half(), [mlc.ones(1, 2)])
+
+
+def test_arguments_that_are_none() -> None:
+    model: Any = nn.Linear(2, 2)
+    with pytest.raises(UserTypeError, match="expected a module, found function"):
+        mlc.quantization.quantize(model.forward.__func__, [mlc.ones(1, 2)])
+    with pytest.raises(UserTypeError, match="expected batches, found one tensor"):
+        mlc.quantization.quantize(model, mlc.ones(1, 2))
