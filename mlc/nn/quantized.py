@@ -51,6 +51,9 @@ class _Quantized(Module):
         self.register_buffer("input_scale", tensor(step))
         self.register_buffer("zero_point", tensor(np.uint8(zero)))
 
+    def _get_name(self) -> str:
+        return f"Quantized{super()._get_name()}"
+
     def _steps(self, input: Operand) -> Any:
         return quantized.quantize_per_tensor(input, self.input_scale, self.zero_point)
 
