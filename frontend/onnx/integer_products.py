@@ -40,7 +40,7 @@ def product(x: Any, w: Any, bias: Any, steps: StepsOf, transposed: bool = False)
 
 
 def _fits(shape: Sequence[Any]) -> bool:
-    """Whether the sums of so many products fit in int32; floats have others nearly, too."""
+    """Whether the sum of so many products surely fits in int32, as it does in float32."""
     return all(isinstance(n, int) for n in shape) and prod(shape) <= quantized.MOST_TERMS
 
 

@@ -71,7 +71,7 @@ class Linear(_Quantized):
     clamp(round(x / input_scale) + zero_point, 0, 255). `mlc.quantization.quantize` makes such layers.
 
     Shape:
-        [..., in_features] of float32 -> [..., out_features] of float32.
+        [..., in_features] -> [..., out_features], in the input's type; float32 of integers.
 
     Attributes:
         integers: Buffer [out_features, in_features] of int8.
@@ -123,7 +123,7 @@ class Conv1d(_Conv):
     `mlc.quantization.quantize` makes such layers.
 
     Shape:
-        [n, in_channels, w] of float32 -> [n, out_channels, w'] of float32, as of `nn.Conv1d`.
+        [n, in_channels, w] -> [n, out_channels, w'], as of `nn.Conv1d`, in the input's type.
 
     Attributes:
         integers: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
@@ -151,7 +151,7 @@ class Conv2d(_Conv):
     `mlc.quantization.quantize` makes such layers.
 
     Shape:
-        [n, in_channels, h, w] of float32 -> [n, out_channels, h', w'] of float32, as of `nn.Conv2d`.
+        [n, in_channels, h, w] -> [n, out_channels, h', w'], as of `nn.Conv2d`, in the input's type.
 
     Attributes:
         integers: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
@@ -179,7 +179,7 @@ class Conv3d(_Conv):
     `mlc.quantization.quantize` makes such layers.
 
     Shape:
-        [n, in_channels, d, h, w] of float32 -> [n, out_channels, d', h', w'] of float32, as of `nn.Conv3d`.
+        [n, in_channels, d, h, w] -> [n, out_channels, d', h', w'], as of `nn.Conv3d`, in the input's type.
 
     Attributes:
         integers: Buffer [out_channels, in_channels / groups, *kernel_size] of int8.
