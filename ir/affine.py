@@ -79,6 +79,8 @@ def _within_run(expr: AffineExpr, position: int, run: int) -> AffineExpr:
                 if (isinstance(atom.den, int) and atom.den % run == 0 and position not in dims_of(rest)
                         and is_multiple_of(rest, run)):
                     factor = 0 if atom.op == "floordiv" else dim(position)
+                elif position not in dims_of(_within_run(atom.num, position, run), atom.den):
+                    factor = 0
             for _ in range(power):
                 term = term * factor
         out = out + term

@@ -316,6 +316,8 @@ def divide(a: Dim, b: Dim) -> Dim:
     inner = _only_atom(rest)
     if isinstance(inner, Quotient) and inner.op == "floordiv":
         return whole + divide(inner.num, inner.den * b)
+    if isinstance(inner, Quotient) and _split(inner.den, b)[1] == 0:
+        return whole + modulo(divide(inner.num, b), divide(inner.den, b))
     return whole + of_atom(Quotient("floordiv", rest, b))
 
 
@@ -330,6 +332,9 @@ def modulo(a: Dim, b: Dim) -> Dim:
         return 0
     if isinstance(rest, int) and isinstance(b, int):
         return rest % b
+    inner = _only_atom(rest)
+    if isinstance(inner, Quotient) and inner.op == "mod" and _split(inner.den, b)[1] == 0:
+        return modulo(inner.num, b)
     return of_atom(Quotient("mod", rest, b))
 
 
@@ -431,20 +436,20 @@ def quotients(x: Dim) -> Iterator[Quotient]:
 
 
 def substitute(x: Dim, env: Mapping[Any, Dim] | Callable[[Leaf], Dim]) -> Dim:
-    """Substitute symbols, dimensions and index tiles; those missing from the mapping are unchanged."""
+    """Substitute symbols, dimensions and index tiles, or quotients; those missing from the mapping are unchanged."""
     if isinstance(x, int):
         return x
     out: dict[Monomial, int] = {}
     for m, c in x.terms:
         term: Dim = c
         for atom, power in m:
-            if isinstance(atom, Quotient):
+            if not callable(env) and atom in env:
+                value = env[atom]
+            elif isinstance(atom, Quotient):
                 num, den = substitute(atom.num, env), substitute(atom.den, env)
                 value = divide(num, den) if atom.op == "floordiv" else modulo(num, den)
-            elif callable(env):
-                value = env(atom)
             else:
-                value = env[atom] if atom in env else of_atom(atom)
+                value = env(atom) if callable(env) else of_atom(atom)
             for _ in range(power):
                 term = term * value
         for n, d in _terms(term):

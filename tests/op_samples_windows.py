@@ -50,6 +50,8 @@ def _packed() -> list[Sample]:
         pack = Sample((x, *named), lambda x, *_, s=(axis, width, outer): tensor.Pack(x, *s))
         panels = pack.build()[1].results[0].type
         out += [pack, Sample((panels, *named), lambda x, *_, s=(axis, x.shape[axis], outer): tensor.Unpack(x, *s))]
+    out += [Sample((t("6x4xf64"),), lambda x: tensor.Pack(x, 0, 3, 1, True)),
+            Sample((t("2x4x3xf64"),), lambda x: tensor.Unpack(x, 1, 5, 0, True))]
     out += [Sample((t(f"2x3x4x{d}"),), lambda x: tensor.Unpack(x, 1, 5)) for d in ("f32", "i8", "i1", "bf16")]
     return out
 

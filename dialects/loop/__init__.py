@@ -14,7 +14,18 @@ as it is accessed at the coordinates of the point, and no explicit size, as that
 packed one is filled for the blocks of all threads that share it.
 """
 
-from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Prefetch, Scratch, Store, StoreScratch, is_of_rows
+from mlc.dialects.loop.access import (
+    Check,
+    Load,
+    LoadScratch,
+    Pack,
+    Prefetch,
+    Scratch,
+    Store,
+    StoreScratch,
+    is_of_rows,
+    position,
+)
 from mlc.dialects.loop.compute import (
     Contract,
     Fold,
@@ -28,7 +39,14 @@ from mlc.dialects.loop.compute import (
     Reduce,
     Scan,
 )
-from mlc.dialects.loop.interleaved import ContractBytes, ContractInterleaved, LeastExponent
+from mlc.dialects.loop.interleaved import (
+    ContractBytes,
+    ContractInterleaved,
+    LeastExponent,
+    Words,
+    in_whole_runs,
+    words_of_runs,
+)
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
 from mlc.dialects.loop.quantized import (
     BlockMinima,
@@ -48,5 +66,6 @@ __all__ = [
     "Dequantize", "DotPairs", "DotQuads", "End", "Fold", "FoldFma", "For", "Full", "InBounds", "InKernel", "Index",
     "Kernel", "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "MultiplyAdd", "Pack", "Prefetch",
     "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs",
-    "UnpackQuads", "Yield", "coordinate", "is_of_rows", "iterator_types", "spanned", "union",
+    "UnpackQuads", "Words", "Yield", "coordinate", "in_whole_runs", "is_of_rows", "iterator_types", "position",
+    "spanned", "union", "words_of_runs",
 ]

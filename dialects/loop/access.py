@@ -10,7 +10,8 @@ import numpy as np
 
 from mlc.dialects.loop.kernel import Activation, For, InKernel, Kernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, spanned
-from mlc.ir.affine import AffineMap
+from mlc.ir import sizes
+from mlc.ir.affine import AffineExpr, AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import AffineDim, IndexTile, of_atom
@@ -58,6 +59,14 @@ def check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) 
         op.fail(f"{len(map.results)} expressions for a buffer of {type.rank} dimensions", code="MLC0151")
     check_tiles(op, map, tiles)
     return type
+
+
+def position(map: AffineMap, buffer: Value) -> AffineExpr:
+    """Where the element of a point lies in a buffer, unknown sizes of which have names of their own."""
+    total: AffineExpr = 0
+    for axis, (e, n) in enumerate(zip(map.results, buffer.type.shape)):
+        total = total * (sizes.sym(f"size.{axis}") if n is None else n) + e
+    return sizes.joined(total)
 
 
 class Load(InKernel, name="loop.load", pure=False):

@@ -3,17 +3,20 @@ those with AVX512_VNNI do."""
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.loop.access import Scratch, ScratchBuffer
+from mlc.dialects.loop.access import Scratch, ScratchBuffer, check_access, position
 from mlc.dialects.loop.compute import Combining
-from mlc.dialects.loop.kernel import InKernel
-from mlc.dialects.loop.types import TileType
-from mlc.ir.core import Op, Value
+from mlc.dialects.loop.kernel import For, InKernel, Kernel
+from mlc.dialects.loop.types import ScratchType, TileType, spanned
+from mlc.ir.affine import AffineExpr, AffineMap, dim, dims_of, step_along
+from mlc.ir.core import Op, ResultType, Value
 from mlc.ir.exact import fma
-from mlc.ir.types import Type, bf16, f32, i8, i32
+from mlc.ir.sizes import AffineDim, Dim, quotients, substitute
+from mlc.ir.types import ScalarType, Type, bf16, f32, i8, i32
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -26,9 +29,94 @@ NONE, SUBNORMAL = 512, -(1 << 15)
 """The least exponent field of a panel of zeros, and what stands for the exponent of a subnormal number."""
 
 
+def words_of_runs(place: AffineExpr, k: int, terms: int, dtype: ScalarType) -> tuple[int, int] | None:
+    """(run, distance) if the terms along dimension k of elements at a `place` share words as in an interleaved panel,
+    which lie at a distance in runs of so many terms: in one run of all, or in several words that follow each other.
+
+    >>> words_of_runs(64 * (dim(0) // 2) + 1 - dim(0) % 2, 0, 32, bf16), words_of_runs(2 * dim(0), 0, 32, i8)
+    ((32, 64), None)
+    """
+    count = int(i32.width // dtype.width)
+    if terms % count or step_along(place, k, count) != (-1 if dtype == bf16 else 1):
+        return None
+    first = count - 1 if dtype == bf16 else 0
+    distance = step_along(substitute(place, {AffineDim(k): dim(k) * count + first}), k)
+    if isinstance(distance, int):
+        return terms, distance
+    dens = [q.den for q in quotients(place) if k in dims_of(q.num)]
+    run = gcd(terms, *(n for n in dens if isinstance(n, int)))
+    return (run, count) if run % count == 0 and step_along(place, k, run) == 1 else None
+
+
+def in_whole_runs(run: int, block: int, terms: Dim) -> bool:
+    """Whether blocks of so many terms consist of whole runs, or of words of one run."""
+    return block % run == 0 or run == terms or not isinstance(terms, int) or block >= terms
+
+
+class Words(InKernel, name="loop.words", pure=False):
+    """result[p] = buffer[map(p)], an interleaved panel that is read where it is
+
+    Its terms along dimension `interleaved` share words in the buffer as they do in a `loop.scratch`.
+    """
+
+    type: ResultType
+    buffer: Value
+    map: AffineMap
+    interleaved: int
+
+    def infer(self) -> Type:
+        type, memory = self.results[0].type, check_access(self, self.buffer, self.map, ())
+        if not isinstance(type, ScratchType) or type.dtype != memory.dtype or type.dtype not in (bf16, i8) or (
+                self.interleaved not in type.dims or not {*spanned(self.map.leaves)} <= {*type.dims}):
+            self.fail(f"{type} is no panel of {memory} that is interleaved along d{self.interleaved}", code="MLC0151")
+        return type
+
+    def maps(self) -> tuple[AffineMap, ...]:
+        return (self.map,)
+
+    def used_dims(self) -> set[int]:
+        return set()                                     # as a panel, it has all points of those without a loop
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """How many terms lie in words at the same distance, and that distance, in elements."""
+        terms = self.enclosing(Kernel).domain[self.interleaved]
+        place, dtype = position(self.map, self.buffer), self.buffer.type.dtype
+        found = words_of_runs(place, self.interleaved, terms, dtype) if isinstance(terms, int) else None
+        if found is None:
+            self.fail(f"the terms along d{self.interleaved} share no words of {self.buffer.type}", code="MLC0151")
+        assert found is not None
+        return found
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        k, (run, _), around = self.interleaved, self.runs, self.parent_op
+        while isinstance(around, For):
+            if around.dim == k and not in_whole_runs(run, around.step, self.enclosing(Kernel).domain[k]):
+                self.fail(f"is in a loop over d{k}, blocks of {around.step} of which are no whole runs of {run}",
+                          code="MLC0151")
+            around = around.parent_op
+
+    def interpret(self, frame: Frame) -> Any:
+        state, type, here = self.activation(frame), self.result.type, self.located_dims()
+        around = {d: state.coordinates[d] for d in type.dims if d not in here}
+        for d in around:
+            state.axis(d, np.arange(state.extents[d]))
+        buffer, valid = frame[self.buffer], state.inside(type.dims)
+        elements, where = np.zeros(valid.shape, buffer.dtype), np.nonzero(valid)
+        place = [np.broadcast_to(state.evaluate(e, ()), valid.shape)[where] for e in self.map.results]
+        elements[where] = buffer[tuple(place)]
+        state.access(self, False, buffer, place, type.dims, where)
+        blocks = [state.coordinates[d].ravel() for d in type.dims]
+        state.coordinates.update(around)
+        others = [d for d in range(len(state.extents)) if d not in type.dims]
+        panel = elements.transpose(*type.dims, *others).reshape([b.size for b in blocks])
+        return ScratchBuffer(panel, tuple(int(b[0]) if b.size else 0 for b in blocks), type.dims)
+
+
 def interleaved(op: Op, value: Value) -> int:
     """The dimension along which a panel, an operand, is interleaved."""
-    if not isinstance(value.op, Scratch) or value.op.interleaved < 0:
+    if not isinstance(value.op, Scratch | Words) or value.op.interleaved < 0:
         op.fail(f"{value.type} is not an interleaved panel", code="MLC0151")
     return int(value.op.interleaved)
 

@@ -276,7 +276,8 @@ class For(InKernel, name="loop.for", pure=False):
     """Iterate over the blocks of dimension `dim` in ascending order, with tiles as loop-carried values.
 
     A loop over a parallel dimension, or inside another over the same one, iterates over the enclosing block: point by
-    point, or in smaller blocks of `size`. With `vector`, vectors lie along its dimension instead of the kernel's.
+    point, or in smaller blocks of `size`. With `vector`, vectors lie along its dimension instead of the kernel's, of so
+    many `lanes` if these are given.
 
     With `run`, full blocks are grouped into runs of that many, each of which starts from the initial tiles. The results
     of runs are combined, each tile by its kind, in runs of runs, and so on; the 4th level is a single run. A partial
@@ -299,6 +300,7 @@ class For(InKernel, name="loop.for", pure=False):
 
     stages: int = 0
     unroll: int = 0
+    lanes: int = 0
 
     def infer(self) -> tuple[Type, ...]:
         types = tuple(v.type for v in self.operands)
@@ -339,6 +341,8 @@ class For(InKernel, name="loop.for", pure=False):
         if not 0 <= self.size <= MAX_TILE or around % self.step:
             self.fail(f"blocks of {self.size} do not divide the enclosing block of {around}, or have more than "
                       f"{MAX_TILE} points", code="MLC0152")
+        if self.lanes < 0 or (self.lanes and (not self.vector or self.step % self.lanes)):
+            self.fail(f"lanes = {self.lanes}, but blocks of {self.step} are no such vectors", code="MLC0152")
         if (self.size or outer is not None) and any(self.dim in v.type.dims for v in self.operands):
             self.fail(f"carries tiles along d{self.dim}: their size is the kernel's, not {self.step}", code="MLC0152")
         if self.dim < kernel.parallel and self.operands:

@@ -26,7 +26,7 @@ from mlc.ir.types import TensorType
 
 class _Panels(SizedOp, CopyOp):
     """Panel t of an axis has the elements from t * width on; panels are numbered along axis `outer` of the packed
-    tensor, and the elements of a panel are along its last axis."""
+    tensor, and the elements of a panel are along its last axis, with `reverse` from the last one on."""
 
     on_parts = parts.each_part
     x: Value
@@ -38,6 +38,10 @@ class _Panels(SizedOp, CopyOp):
     def place(self) -> int:
         """The axis of the packed tensor along which panels are numbered."""
         return self.attrs["outer"]  # type: ignore[no-any-return]
+
+    def within(self, j: Dim, width: int) -> Dim:
+        """Where element j of a panel of this width is in it, and vice versa."""
+        return width - 1 - j if self.attrs["reverse"] else j
 
     def check_places(self, rank: int) -> None:
         """Refuse an axis, or a place of the panels, that a tensor of this rank, not packed, does not have."""
@@ -59,7 +63,7 @@ class _Panels(SizedOp, CopyOp):
 class Pack(_Panels, name="tensor.pack"):
     """result[a, t, b, j] = x[c], where c is (a, b) with t * width + j inserted at `axis`; t is axis `outer`
 
-    The axis consists of whole panels: pad it before.
+    With `reverse`, width - 1 - j takes the place of j. The axis consists of whole panels: pad it before.
 
         %r = tensor.pack %x {axis = 1, width = 4} : (tensor<3x8xf32>) -> tensor<2x3x4xf32>
     """
@@ -68,6 +72,7 @@ class Pack(_Panels, name="tensor.pack"):
     axis: int
     width: int
     outer: int = 0
+    reverse: bool = False
 
     def infer(self) -> TensorType:
         x, = self.tensors()
@@ -82,12 +87,13 @@ class Pack(_Panels, name="tensor.pack"):
         return x.with_shape((*others[: self.outer], panels, *others[self.outer:], self.width))
 
     def compute(self, size: Any, x: Any) -> Array:
-        panels = size(self.result.type.shape[self.outer])
-        split = np.reshape(x, (*x.shape[: self.axis], panels, self.width, *x.shape[self.axis + 1:]))
-        return np.moveaxis(split, (self.axis, self.axis + 1), (self.outer, -1))
+        count = size(self.result.type.shape[self.outer])
+        split = np.reshape(x, (*x.shape[: self.axis], count, self.width, *x.shape[self.axis + 1:]))
+        panels = np.moveaxis(split, (self.axis, self.axis + 1), (self.outer, -1))
+        return np.flip(panels, -1) if self.reverse else panels
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        return [Unpack(ct, self.axis, self.x.type.shape[self.axis], self.outer).result]
+        return [Unpack(ct, self.axis, self.x.type.shape[self.axis], self.outer, self.reverse).result]
 
     def sharding_rule(self) -> ShardingRule:
         own, packed = self.labels(self.x.type.rank)
@@ -96,14 +102,14 @@ class Pack(_Panels, name="tensor.pack"):
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         panel, j = at[self.outer], at[-1]
         others = [*at[: self.outer], *at[self.outer + 1: -1]]
-        here = None if panel is None or j is None else panel * self.width + j
+        here = None if panel is None or j is None else panel * self.width + self.within(j, self.width)
         return [(*others[: self.axis], here, *others[self.axis:])]
 
 
 class Unpack(_Panels, name="tensor.unpack"):
     """result[c] = x[a, t, b, j], where c is (a, b) with t * width + j < size inserted at `axis`; t is axis `outer`
 
-    It is the inverse of `tensor.pack`, without what was padded.
+    With `reverse`, width - 1 - j takes the place of j. It is the inverse of `tensor.pack`, without what was padded.
 
         %r = tensor.unpack %x {axis = 1, size = 6} : (tensor<2x3x4xf32>) -> tensor<3x6xf32>
     """
@@ -112,6 +118,7 @@ class Unpack(_Panels, name="tensor.unpack"):
     axis: int
     size: Dim
     outer: int = 0
+    reverse: bool = False
 
     @property
     def width(self) -> int:
@@ -132,13 +139,13 @@ class Unpack(_Panels, name="tensor.unpack"):
         return x.with_shape((*others[: self.axis], self.size, *others[self.axis:]))
 
     def compute(self, size: Any, x: Any) -> Array:
-        split = np.moveaxis(x, (self.outer, -1), (self.axis, self.axis + 1))
+        split = np.moveaxis(np.flip(x, -1) if self.reverse else x, (self.outer, -1), (self.axis, self.axis + 1))
         n = split.shape[self.axis] * self.width
         whole = split.reshape(*split.shape[: self.axis], n, *split.shape[self.axis + 2:])
         return np.take(whole, range(size(self.size)), self.axis)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        return [packed(ct, self.axis, self.width, self.outer)]
+        return [packed(ct, self.axis, self.width, self.outer, self.reverse)]
 
     def sharding_rule(self) -> ShardingRule:
         own, packed = self.labels(self.x.type.rank - 1)
@@ -146,7 +153,8 @@ class Unpack(_Panels, name="tensor.unpack"):
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         here, others = at[self.axis], [*at[: self.axis], *at[self.axis + 1:]]
-        panel, j = (None, None) if here is None else (sizes.divide(here, self.width), sizes.modulo(here, self.width))
+        panel, j = (None, None) if here is None else (
+            sizes.divide(here, self.width), self.within(sizes.modulo(here, self.width), self.width))
         return [(*others[: self.outer], panel, *others[self.outer:], j)]
 
 
@@ -159,9 +167,9 @@ def panels_of(factor: Value, widened: bool = False) -> Unpack | None:
     return source if isinstance(source, Unpack) else None
 
 
-def packed(x: Value, axis: int, width: int, outer: int = 0) -> Value:
+def packed(x: Value, axis: int, width: int, outer: int = 0, reverse: bool = False) -> Value:
     """x in panels, the last one padded with zeros."""
     none, n = (0,) * x.type.rank, x.type.shape[axis]
     rest = sizes.divide(n + width - 1, width) * width - n
     whole = pad(x, none, tuple(rest if a == axis else 0 for a in range(x.type.rank)), none)
-    return Pack(whole, axis, width, outer).result
+    return Pack(whole, axis, width, outer, reverse).result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
-from mlc.ir import sizes
 from mlc.ir.affine import step_along
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1, index
@@ -46,7 +45,4 @@ def stride(access: loop.Load | loop.Store, dim: int) -> int | None:
 
 def position(access: loop.Load | loop.Store) -> Dim:
     """Where the element of a point lies in the buffer, unknown sizes of which have names of their own."""
-    total: Dim = 0
-    for axis, (e, n) in enumerate(zip(access.map.results, access.buffer.type.shape)):
-        total = total * (sizes.sym(f"size.{axis}") if n is None else n) + e
-    return sizes.joined(total)
+    return loop.position(access.map, access.buffer)

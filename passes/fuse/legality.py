@@ -245,8 +245,13 @@ def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
 
 
 def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
-    """Whether a contraction reads a factor element by element, as the other one is in panels of columns."""
-    return panels_of(op.rhs if op.lhs is factor else op.lhs) is not None
+    """Whether a contraction reads a factor where it is, as the other one is in panels of columns: element by element,
+    or word by word, bytes whose columns are in words. A word of bf16 has its elements in the other order."""
+    other = op.rhs if op.lhs is factor else op.lhs
+    panels = panels_of(other, widened=True)
+    if panels_of(other) is not None or panels is None:
+        return panels is not None
+    return isinstance(panels.x.op, tn.Unpack) and panels.x.type.dtype.width == 8
 
 
 def adds_in_lanes(op: Op) -> bool:

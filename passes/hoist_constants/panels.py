@@ -2,12 +2,15 @@
 
 The columns of a convolution are its output channels: its weights are packed, and the elements of an image are read one
 by one, each for a whole vector of channels. Those of a convolution of each channel by itself are one panel.
+
+Where an instruction multiplies several terms at a time, those of a column that share a word lie side by side, in the
+order in which it reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from mlc.dialects import tensor
@@ -17,7 +20,7 @@ from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Value, before
-from mlc.ir.types import ScalarType, bf16, f16
+from mlc.ir.types import ScalarType, bf16, f16, i8, i32, ui8
 from mlc.passes.analysis.accesses import RUN
 from mlc.passes.analysis.constant_values import ROOM
 
@@ -31,33 +34,39 @@ SIXTEEN_BITS = frozenset({bf16, f16})
 
 @dataclass(frozen=True)
 class Columns:
-    """A factor that is packed: the operand of the product, the tensor that it broadcasts and widens, and the axis of
-    columns."""
+    """A factor that is packed: the operand of the product, the tensor that it broadcasts and widens, the axis of
+    columns, and that along which terms share words, or -1."""
 
     side: int
     x: Value
     axis: int
     width: int
+    terms: int = -1
+
+    @property
+    def run(self) -> int:
+        """How many terms share a word of 32 bits."""
+        return int(i32.width // self.x.type.dtype.width)
 
 
 def pack_factors(function: Func, known: set[Value], narrow: frozenset[ScalarType] = frozenset()) -> None:
     """Pack the factors in `known` of the products in a function, each once for all products of the same width; those
     that are widened from `narrow` types as they are stored."""
-    made: dict[tuple[Value, int, int], Value] = {}
+    made: dict[Columns, Value] = {}
     for op in list(function.inside(tensor.DotGeneral)):
         if (of_columns := without_columns(op, known, narrow)) is not None:
             op = of_columns
         columns = columns_of(op, known, narrow)
         if columns is None or not allowed("panels", op):
             continue
-        x, wide = _from_panels(op, columns.x, columns.axis, columns.width, made), op.operands[columns.side].type
+        x, wide = _from_panels(op, columns, made), op.operands[columns.side].type
         with before(op, op.loc.through("hoist_constants")):
             op.set_operand(columns.side, broadcast_to(cast(x, wide.dtype), wide.shape))
     for sum in list(function.inside(tensor.ReduceFma)):
         _pack_window(sum, known, made)
 
 
-def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[tuple[Value, int, int], Value]) -> None:
+def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[Columns, Value]) -> None:
     """Pack the weights of each channel that windows of an image are multiplied with into one panel of all channels, so
     that vectors of channels read them in order."""
     image, view = (_as_stored(_spread(v), SIXTEEN_BITS).op for v in (op.x, op.y))
@@ -67,7 +76,7 @@ def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[tuple[Value
     channels = view.x.type.shape[0]
     width = -(-channels // NARROW) * NARROW
     if width <= ROOM * channels and sizes.product(view.x.type.shape[1:]) > 1 and allowed("panels", op):
-        x = _from_panels(op, view.x, 0, width, made)
+        x = _from_panels(op, Columns(1, view.x, 0, width), made)
         with before(op, op.loc.through("hoist_constants")):
             x = cast(reshape(x, view.result.type.shape), op.y.type.dtype)
             op.set_operand(1, broadcast_to(x, op.y.type.shape))
@@ -78,14 +87,33 @@ def _spread(x: Value) -> Value:
     return x.op.x if isinstance(x.op, tensor.BroadcastTo) else x
 
 
-def _from_panels(op: Op, x: Value, axis: int, width: int, made: dict[tuple[Value, int, int], Value]) -> Value:
-    """x as an operation reads it from its panels, which are made at its first use."""
-    key = x, axis, width
+def _from_panels(op: Op, columns: Columns, made: dict[Columns, Value]) -> Value:
+    """A factor as an operation reads it from its panels, which are made at its first use."""
+    x, axis, terms, key = columns.x, columns.axis, columns.terms, replace(columns, side=0)
+    place, within = x.type.rank - 1, terms + (terms < axis)     # the axes of words, and of terms in a panel
+    reverse = x.type.dtype == bf16                              # whose second one of a word is multiplied first
     if key not in made:
         with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
-            made[key] = packed(*key)
+            panels = packed(x, axis, columns.width)
+            made[key] = panels if terms < 0 else tensor.Pack(panels, within, columns.run, place, reverse).result
     with before(op, op.loc.through("hoist_constants")):
-        return tensor.Unpack(made[key], axis, x.type.shape[axis]).result
+        panels = made[key]
+        if terms >= 0:
+            panels = tensor.Unpack(panels, within, x.type.shape[terms], place, reverse).result
+        return tensor.Unpack(panels, axis, x.type.shape[axis]).result
+
+
+def axis_of_words(op: tensor.DotGeneral, side: int, x: Value, lead: int, narrow: frozenset[ScalarType]) -> int:
+    """The axis of a constant factor x along which its terms share words, if an instruction multiplies these with words
+    of many rows of the other factor: the last axis of terms. -1 if there is none."""
+    other = _as_stored(op.operands[1 - side], narrow)
+    axes = [pair[side] - lead for pair in op.contract]
+    if {x.type.dtype, other.type.dtype} not in ({bf16}, {i8, ui8}) or other is op.operands[1 - side] or not (
+            axes and min(axes) >= 0):
+        return -1
+    rows = sizes.product(op.operands[1 - side].type.shape[a] for a in op.free(1 - side))
+    whole = x.type.shape[axes[-1]] % (i32.width // x.type.dtype.width) == 0
+    return axes[-1] if whole and isinstance(rows, int) and rows >= MANY else -1
 
 
 def columns_of(op: tensor.DotGeneral, known: set[Value], narrow: frozenset[ScalarType]) -> Columns | None:
@@ -104,7 +132,7 @@ def columns_of(op: tensor.DotGeneral, known: set[Value], narrow: frozenset[Scala
             continue
         axis, = op.free(side)
         if axis >= lead and (width := panel_width(op, side, x.type.shape[axis - lead])):
-            return Columns(side, x, axis - lead, width)
+            return Columns(side, x, axis - lead, width, axis_of_words(op, side, x, lead, narrow))
     return None
 
 

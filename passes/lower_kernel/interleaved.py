@@ -11,14 +11,18 @@ and its products are added by fused multiply-adds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from mlc.dialects import arith, loop, math, memref, scf, vector, x86vector
 from mlc.dialects.loop.interleaved import BIAS, LEAST_EXPONENT, PRECISION, SUBNORMAL, interleaved
+from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.ir.types import VectorType, bf16, f32, i8, i16, i32, index
 from mlc.passes.lower_kernel import memory
+from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.nest import Lowering, Point, rule
 from mlc.passes.lower_kernel.transposed import row, transposed
 
@@ -28,8 +32,22 @@ WORDS, TERMS, SUMS = VectorType((LANES,), i32), VectorType((2 * LANES,), bf16), 
 BYTES = VectorType((4 * LANES,), i8)
 
 
+@dataclass(frozen=True)
+class Word:
+    """A word of a panel: the first term of its run, the number of the word in that, and in the panel."""
+
+    first: Dim
+    within: Value
+    number: Value
+
+
+@rule(loop.Words)
+def _in_memory(low: Lowering, op: loop.Words) -> None:
+    """Nothing to do: the buffer is the panel."""
+
+
 def place(low: Lowering, scratch: Value, point: Point, word: Value) -> tuple[Value, ...]:
-    """The indices of a word of the panel at a point of the current blocks of the other dimensions."""
+    """The indices of a word of a scratch at a point of the current blocks of the other dimensions."""
     _, origin = low.scope.scratch_buffers[scratch]
     along = interleaved(low.kernel, scratch)
     return tuple(word if d == along else low.number(low.coordinate(d, point[d]) - origin[d])
@@ -140,6 +158,28 @@ def _transpose_vectors(low: Lowering, tile: Value, scratch: loop.Scratch) -> Non
             vector.Store(column, buffer, place(low, scratch.result, corner, word))
 
 
+# -- reading ----------------------------------------------------------------------------------------------------------
+def read(low: Lowering, panel: Value, point: Point, word: Word, count: int) -> Value:
+    """A vector of so many words of a panel, from that of a point on."""
+    if isinstance(panel.op, loop.Words):
+        return _read_in_memory(low, panel.op, point, word, count)
+    buffer, _ = low.scope.scratch_buffers[panel]
+    return vector.Load(buffer, place(low, panel, point, word.number), VectorType((count,), i32)).result
+
+
+def _read_in_memory(low: Lowering, op: loop.Words, point: Point, word: Word, count: int) -> Value:
+    flat, _ = memory.flatten(low, op.buffer)
+    dtype, (_, distance) = op.buffer.type.dtype, op.runs
+    terms = i32.width // dtype.width
+    where = memory.address(low, Access(op.buffer, op.map.results))
+    with low.scoped() as scope:
+        scope.origin[op.interleaved] = word.first + (terms - 1 if dtype == bf16 else 0)
+        first = memory.scalar_index(low, where, (), tuple(0 if d == op.interleaved else p for d, p in enumerate(point)))
+    step = arith.MulI(word.within, arith.constant(distance, index)).result
+    elements = vector.Load(flat, (arith.AddI(first, step).result,), VectorType((terms * count,), dtype)).result
+    return vector.Bitcast(elements, VectorType((count,), i32)).result
+
+
 # -- the least exponent -----------------------------------------------------------------------------------------------
 def extent(low: Lowering, d: int) -> Dim:
     """The points of a dimension that the current block has, or all of a dimension that has no block here."""
@@ -150,37 +190,45 @@ def extent(low: Lowering, d: int) -> Dim:
 
 
 def words_of(low: Lowering, d: int, run: int) -> Dim:
-    """How many words the current block of a dimension has."""
+    """How many words of so many terms the current block of a dimension has."""
     terms = extent(low, d) + run - 1
-    return terms // run if isinstance(terms, int) else low.named("words", word_of(low, terms, run))
+    if run & (run - 1) == 0 and not isinstance(terms, int):
+        return low.named("words", word_of(low, terms, run))
+    return sizes.divide(terms, run)
 
 
 @rule(loop.LeastExponent)
 def _least_exponent(low: Lowering, op: loop.LeastExponent) -> None:
     """The least of all elements without their signs, less one as an unsigned number, which makes zero the greatest."""
-    scratch = op.scratch.op
-    assert isinstance(scratch, loop.Scratch)
-    buffer, _ = low.scope.scratch_buffers[op.scratch]
-    dims = scratch.result.type.dims
-    lanes = LANES // 2 if dims[-1] == scratch.interleaved else LANES           # whole vectors of terms, or of others
-    bits, pairs = VectorType((2 * lanes,), i16), VectorType((lanes,), i32)
+    dims, along = op.scratch.type.dims, interleaved(op, op.scratch)
+    lanes = LANES // 2 if dims[-1] == along else LANES           # whole vectors of terms, or of others
+    bits = VectorType((2 * lanes,), i16)
     magnitude, one = arith.constant(0x7FFF, bits), arith.constant(1, bits)
     zero = arith.constant(0, index)
+    if isinstance(op.scratch.op, loop.Words) and dims[-1] == along:
+        op.fail(f"words of d{along} are no vectors in memory", code="MLC0171")
 
-    def along(remaining: Sequence[int], at: tuple[Value, ...], least: Value) -> Value:
+    def least_of(remaining: Sequence[int], least: Value, number: Value | None = None) -> Value:
+        """The least of this and of all elements along the `remaining` dimensions."""
         if not remaining:
-            x = vector.Bitcast(vector.Load(buffer, at, pairs).result, bits).result
+            assert number is not None
+            word = Word(low.scope.origin.get(along, 0), number, number)
+            x = vector.Bitcast(read(low, op.scratch, (0,) * len(low.kernel.domain), word, lanes), bits).result
             below = arith.SubI(arith.AndI(x, magnitude).result, one).result
             return arith.MinUI(least, below).result
         d, *others = remaining
-        count = words_of(low, d, 2) if d == scratch.interleaved else extent(low, d)
+        count = words_of(low, d, 2) if d == along else extent(low, d)
         step = arith.constant(1 if others else lanes, index)
         inner = scf.loop(zero, low.number(count), step, [least], "i")
-        with at_end(inner.block), low.scoped():
-            scf.Yield((along(others, (*at, inner.counter), inner.carried[0]),))
+        with at_end(inner.block), low.scoped() as scope:
+            if d == along:
+                number = inner.counter
+            else:
+                scope.origin[d] = scope.origin.get(d, 0) + low.named("at", inner.counter)
+            scf.Yield((least_of(others, inner.carried[0], number),))
         return inner.results[0]
 
-    least = along(dims, (), arith.constant(-1, bits))
+    least = least_of(dims, arith.constant(-1, bits))
     nearest = arith.ExtUI(vector.Reduction("minui", least).result, i32).result
 
     def number(n: int) -> Value:
@@ -201,21 +249,21 @@ def _contract(low: Lowering, op: loop.ContractInterleaved) -> None:
     normal = arith.CmpI("sge", least, arith.constant(LEAST_EXPONENT, i32)).result
     branch = scf.branch(normal, [SUMS] * len(points))
     with at_end(branch.then_body.block), low.scoped():
-        scf.Yield(tuple(_sum(low, op, points, low.number(words_of(low, op.dim, 2)), _dots)))
+        scf.Yield(tuple(_sum(low, op, points, 2, _dots)))
     with at_end(branch.else_body.block), low.scoped():
-        scf.Yield(tuple(_sum(low, op, points, low.number(extent(low, op.dim)), _multiply_adds)))
+        scf.Yield(tuple(_sum(low, op, points, 1, _multiply_adds)))
     low.scope.tiles[op.result] = dict(zip(points, branch.results))
 
 
 @rule(loop.ContractBytes)
 def _contract_bytes(low: Lowering, op: loop.ContractBytes) -> None:
     points = points_of_sums(low, op)
-    sums = _sum(low, op, points, low.number(words_of(low, op.dim, 4)), _dots_of_bytes)
+    sums = _sum(low, op, points, 4, _dots_of_bytes)
     low.scope.tiles[op.result] = dict(zip(points, sums))
 
 
 Product = loop.ContractInterleaved | loop.ContractBytes
-Step = Callable[[Lowering, Any, Value], tuple[Callable[[Value, Point], Value], Any]]
+Step = Callable[[Lowering, Any, Word], tuple[Callable[[Value, Point], Value], Any]]
 
 
 def points_of_sums(low: Lowering, op: Product) -> list[Point]:
@@ -228,33 +276,51 @@ def points_of_sums(low: Lowering, op: Product) -> list[Point]:
     return sorted(low.points(dims), key=lambda p: (*p[:v], *p[v + 1:], p[v]))
 
 
-def _sum(low: Lowering, op: Product, points: Sequence[Point], count: Value, step: Step) -> list[Value]:
-    """The sums of all points, of `count` steps each."""
-    zeros = [low.zeros(VectorType((LANES,), op.result.type.dtype))] * len(points)
-    around = scf.loop(arith.constant(0, index), count, arith.constant(1, index), zeros, f"i{op.dim}")
+def _sum(low: Lowering, op: Product, points: Sequence[Point], terms: int, step: Step) -> list[Value]:
+    """The sums of all points, of so many terms in each step: run by run, if a panel in memory consists of several."""
+    panels = [v.op for v in (op.lhs, op.rhs) if isinstance(v.op, loop.Words)]
+    run = gcd(*(panel.runs[0] for panel in panels))
+    sums: list[Value] = [low.zeros(VectorType((LANES,), op.result.type.dtype))] * len(points)
+    zero, one = arith.constant(0, index), arith.constant(1, index)
+    first, count = low.scope.origin.get(op.dim, 0), words_of(low, op.dim, terms)
+    if not panels or run == low.kernel.domain[op.dim]:
+        return _sum_of_run(low, op, points, first, zero, count, sums, step)
+    around = scf.loop(zero, low.number(words_of(low, op.dim, run)), one, sums, f"i{op.dim}")
     with at_end(around.block), low.scoped():
-        factor, add = step(low, op, around.counter)
-        sides = sorted((op.lhs, op.rhs), key=lambda v: not low.in_lanes(v.type.dims))
-        sums = [add(acc, *(factor(v, p) for v in sides)) for p, acc in zip(points, around.carried)]
-        scf.Yield(tuple(sums))
+        number = low.named("run", around.counter)
+        before = low.number(number * (run // terms))
+        scf.Yield(tuple(_sum_of_run(low, op, points, first + number * run, before, run // terms, around.carried, step)))
     return list(around.results)
 
 
-def _words(low: Lowering, scratch: Value, point: Point, word: Value) -> Value:
+def _sum_of_run(low: Lowering, op: Product, points: Sequence[Point], first: Dim, before: Value, count: Dim,
+                sums: Sequence[Value], step: Step) -> list[Value]:
+    """The sums with `count` more steps, from the term `first` on, `before` which there are as many steps."""
+    around = scf.loop(arith.constant(0, index), low.number(count), arith.constant(1, index), sums, f"i{op.dim}")
+    with at_end(around.block), low.scoped():
+        word = Word(first, around.counter, arith.AddI(before, around.counter).result)
+        factor, add = step(low, op, word)
+        sides = sorted((op.lhs, op.rhs), key=lambda v: not low.in_lanes(v.type.dims))
+        scf.Yield(tuple(add(acc, *(factor(v, p) for v in sides)) for p, acc in zip(points, around.carried)))
+    return list(around.results)
+
+
+def _words(low: Lowering, panel: Value, point: Point, word: Word) -> Value:
     """A vector of words: those of the lanes, or one for all."""
-    buffer, _ = low.scope.scratch_buffers[scratch]
-    own = tuple(p if d in scratch.type.dims else 0 for d, p in enumerate(point))
+    own = tuple(p if d in panel.type.dims else 0 for d, p in enumerate(point))
 
-    def read() -> Value:
-        at = place(low, scratch, point, word)
-        if low.in_lanes(scratch.type.dims):
-            return vector.Load(buffer, at, WORDS).result
-        return vector.splat(memref.Load(buffer, at).result, LANES)
+    def made() -> Value:
+        if low.in_lanes(panel.type.dims):
+            return read(low, panel, point, word, LANES)
+        if isinstance(panel.op, loop.Words):
+            return vector.splat(vector.Extract(read(low, panel, point, word, 1), (), (0,)).result, LANES)
+        buffer, _ = low.scope.scratch_buffers[panel]
+        return vector.splat(memref.Load(buffer, place(low, panel, point, word.number)).result, LANES)
 
-    return low.once((scratch, own), read)
+    return low.once((panel, own), made)
 
 
-def _dots(low: Lowering, op: loop.ContractInterleaved, pair: Value) -> tuple[Callable[[Value, Point], Value], Any]:
+def _dots(low: Lowering, op: loop.ContractInterleaved, pair: Word) -> tuple[Callable[[Value, Point], Value], Any]:
     def factor(scratch: Value, point: Point) -> Value:
         words = _words(low, scratch, point, pair)
         return low.once(("terms", words), lambda: vector.Bitcast(words, TERMS).result)
@@ -263,7 +329,7 @@ def _dots(low: Lowering, op: loop.ContractInterleaved, pair: Value) -> tuple[Cal
 
 
 def _dots_of_bytes(low: Lowering, op: loop.ContractBytes,
-                   word: Value) -> tuple[Callable[[Value, Point], Value], Any]:
+                   word: Word) -> tuple[Callable[[Value, Point], Value], Any]:
     def factor(scratch: Value, point: Point) -> Value:
         words = _words(low, scratch, point, word)
         return low.once(("bytes", words), lambda: vector.Bitcast(words, BYTES).result)
@@ -273,9 +339,10 @@ def _dots_of_bytes(low: Lowering, op: loop.ContractBytes,
 
 
 def _multiply_adds(low: Lowering, op: loop.ContractInterleaved,
-                   term: Value) -> tuple[Callable[[Value, Point], Value], Any]:
+                   term: Word) -> tuple[Callable[[Value, Point], Value], Any]:
     one = arith.constant(1, index)
-    pair, odd = arith.ShRUI(term, one).result, arith.IndexCast(arith.AndI(term, one).result, i32).result
+    within, number = (arith.ShRUI(n, one).result for n in (term.within, term.number))
+    pair, odd = Word(term.first, within, number), arith.IndexCast(arith.AndI(term.within, one).result, i32).result
     shift = vector.splat(arith.ShLI(odd, arith.constant(4, i32)).result, LANES)
     high = arith.constant(-(1 << 16), WORDS)
 

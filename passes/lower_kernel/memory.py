@@ -20,7 +20,7 @@ from mlc.passes.lower_kernel.transposed import is_transposed, load_transposed, s
 def flatten_buffers(low: Lowering) -> None:
     """Create a flat view of every buffer of a kernel, before its loops."""
     for op in low.kernel.walk():
-        if isinstance(op, loop.Load | loop.Store):
+        if isinstance(op, loop.Load | loop.Store | loop.Words):
             flatten(low, op.buffer)
 
 
@@ -36,8 +36,11 @@ def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
 
 # -- index arithmetic -------------------------------------------------------------------------------------------------
 def at(low: Lowering, expr: AffineExpr, point: Point) -> AffineExpr:
-    """Rewrite an expression over coordinates to one over the origins of the current block."""
+    """Rewrite an expression over coordinates to one over the origins of the current block; what is divided is that of
+    the run around it where that makes no difference."""
     origin = low.scope.origin
+    for d, run in low.scope.run.items():
+        expr = run.relative(expr, d, low.coordinate(d, point[d]), lambda v: low.named("quotient", v))
 
     def coordinate(leaf: Leaf) -> Dim:
         if isinstance(leaf, AffineDim) and leaf.position in origin:

@@ -18,6 +18,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Value, at_end, builder, located
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, ScalarType, Type, VectorType, element, i1, index
+from mlc.passes.lower_kernel.runs import Run
 
 T = TypeVar("T")
 Point = tuple[int, ...]
@@ -48,6 +49,7 @@ class LoopScope:
         self.block: dict[int, int] = dict(outer.block) if outer else {}      # points of the current block
         self.origin: dict[int, Dim] = dict(outer.origin) if outer else {}    # first coordinate of the block
         self.stop: dict[int, Dim] = dict(outer.stop) if outer else {}        # its end, if inner loops split it
+        self.run: dict[int, Run] = dict(outer.run) if outer else {}          # that the current block is in
         self.counts: dict[int, Dim] = dict(outer.counts) if outer else {}    # valid lanes, by offset of a vector
         self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # their masks, unless all are valid
         self.valid: dict[int, Dim] = dict(outer.valid) if outer else {}      # valid points of a whole block, if masked
@@ -152,19 +154,23 @@ class Lowering:
 
     def ranges(self, d: int, size: int, first: Dim, end: Dim, carried: list[Value], body: Body) -> list[Value]:
         """Blocks of which the last may be shorter; inner loops run to the end of each."""
-        length = end - first
+        length, aligned = end - first, self.alignment(d, size) == size
         if isinstance(length, int) and length <= size:
             if length == 0:
                 return carried
             with self.scoped() as scope:
                 self.enter(d, first, length)
                 scope.stop[d] = end
+                if aligned:
+                    scope.run[d] = Run(first, size, builder.block, scope.numbers)
                 return body(carried)
         op = scf.loop(self.number(first), self.number(end), self.number(size), carried, f"i{d}")
         with at_end(op.block), self.scoped() as scope:
             origin = self.enter(d, op.counter, size)
             divides = isinstance(length, int) and length % size == 0
             scope.stop[d] = origin + size if divides else self.least(origin + size, end)
+            if aligned:
+                scope.run[d] = Run(origin, size, op.block, scope.numbers)
             scf.Yield(tuple(body(op.carried)))
         return list(op.results)
 
@@ -321,7 +327,8 @@ class Lowering:
 
     def lanes_of(self, size: int) -> int:
         """The number of lanes of the vectors in a block of `size`."""
-        lanes = self.kernel.schedule.lanes
+        own = self.around[-1].lanes if self.around else 0
+        lanes = own or self.kernel.schedule.lanes
         return lanes if lanes and size % lanes == 0 else size
 
     # -- tiles ----------------------------------------------------------------------------------------------------

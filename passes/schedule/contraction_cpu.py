@@ -28,6 +28,7 @@ from mlc.passes.schedule.extents import ceil, even, guess, lanes_for
 from mlc.passes.schedule.factors import Factor, extended, extension_of, factor, is_contiguous, loads_of
 from mlc.passes.schedule.transforms import (
     contraction,
+    interchange,
     interleave,
     pack,
     prefetch_rows,
@@ -143,6 +144,9 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     left, right = contract.lhs, contract.rhs
     if n in left.type.dims and n not in right.type.dims:
         left, right = right, left
+    if n != kernel.parallel - 1 and has_more_rows(kernel, left, right, n):
+        interchange(kernel, [*(d for d in range(kernel.parallel) if d != n), n])
+        n = kernel.parallel - 1
     sides = ("lhs", "rhs") if left is contract.lhs else ("rhs", "lhs")
     k = contract.dim
     free = [d for d in range(kernel.parallel) if d != n and kernel.domain[d] != 1]
@@ -181,6 +185,13 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     else:
         assert packing is not None
         schedule_panels(kernel, shape, packing, sides, rows, n, k, machine)
+
+
+def has_more_rows(kernel: Kernel, left: Value, right: Value, n: int) -> bool:
+    """Whether the factor `left` is larger than that of the columns along n. Threads then share out its rows, so that
+    each reads the part of an image that it has written: where caches are apart, the others' is far away."""
+    rows, columns = (prod(guess(kernel.domain[d]) for d in v.type.dims) for v in (left, right))
+    return n not in left.type.dims and rows > columns
 
 
 def schedule_lanes(kernel: Kernel, machine: Cpu) -> None:
@@ -294,7 +305,8 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
     rows = guess(kernel.domain[m])
     exceeds = terms * rows * size > machine.l2_bytes       # so that each panel of columns reads them from memory anew
     possible = {n, k} <= {*factors[1].type.dims} and right.panels is None
-    by_terms = any(contiguity(load, k) == 1 for load in loads_of(factors[0]) if k in load.result.type.dims)
+    along_terms = [contiguity(load, k) == 1 for load in loads_of(factors[0]) if k in load.result.type.dims]
+    by_terms = bool(along_terms) and all(along_terms)
     return Packing((not left.plain or (exceeds and (k not in left.along or rows <= ROWS // 2)))
                    and {m, k} <= {*factors[0].type.dims},
                    possible and (across or not right.plain or (None if large else False)),

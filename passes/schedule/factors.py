@@ -8,7 +8,7 @@ from mlc.dialects import arith, loop
 from mlc.ir.affine import step_along
 from mlc.ir.core import Value
 from mlc.ir.types import bf16, f32, i8, i32
-from mlc.passes.analysis.accesses import contiguity, position
+from mlc.passes.analysis.accesses import contiguity, position, stride
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,13 @@ def factor(value: Value) -> Factor:
     load = value.op if narrow is None else narrow.op
     if not isinstance(load, loop.Load) or load.mask is not None or load.tiles:
         return Factor(False, along)
-    columns = sorted(d for d in along if d < load.enclosing(loop.Kernel).parallel)
+    columns = (d for d in range(load.enclosing(loop.Kernel).parallel) if stride(load, d) in (1, terms_of_word(load)))
     return Factor(narrow is None, along, next((d for d in columns if step_along(position(load), d) is None), None))
+
+
+def terms_of_word(load: loop.Load) -> int:
+    """How many elements that a load reads share a word of 32 bits, or 1."""
+    return max(1, i32.width // int(load.result.type.dtype.width))
 
 
 def loads_of(factor: Value) -> list[loop.Load]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import gcd
 
 from mlc.dialects import arith, loop
 from mlc.dialects.loop import For, Kernel, ScratchType, TileType
-from mlc.ir.affine import AffineMap
+from mlc.ir.affine import AffineMap, dims_of, step_along
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
-from mlc.ir.types import i32
+from mlc.ir.sizes import Dim, quotients
+from mlc.ir.types import bf16, i1, i32, index
+from mlc.passes.analysis.accesses import stride
 from mlc.passes.schedule.factors import extended, extension_of
+
+VECTOR = 512
+"""Bits of the vectors that panels of words are filled by."""
 
 
 def record(kernel: Kernel, step: str, **arguments: object) -> None:
@@ -255,7 +261,7 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     """
     _, contract = contraction(kernel)
     factor: Value = getattr(contract, side)
-    buffer, _ = packed(kernel, factor, vector, size)
+    buffer = packed(kernel, factor, vector, size)
     with before(contract):
         copied = loop.LoadScratch(buffer).result
     for i, v in enumerate(contract.operands):
@@ -266,22 +272,32 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     record(kernel, "pack", **arguments)
 
 
+def outside(reader: Op, factor: Value) -> For:
+    """The outermost loop around the reader of a factor that is not along a dimension of it."""
+    return next(op for op in enclosing_loops(reader) if op.dim not in factor.type.dims)
+
+
 def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: int = -1,
-           reader: Op | None = None) -> tuple[Value, For]:
-    """Fill a panel with a factor, or with the tile that it is extended from; returns the panel and the loop after it.
+           reader: Op | None = None) -> Value:
+    """Fill a panel with a factor, or with the tile that it is extended from, before the loop `outside` of it.
 
     If it is interleaved along a dimension, whole words are filled at a time. `reader` is by default the contraction.
     """
     contract = reader or contraction(kernel)[1]
-    loops = enclosing_loops(contract)
-    target = next(op for op in loops if op.dim not in factor.type.dims)
+    loops, target = enclosing_loops(contract), outside(contract, factor)
     below = loops[loops.index(target) + 1:]
     dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
     filled = [d for d in dims if any(op.dim == d for op in below)]
     source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
     sizes = {contract.attrs.get("dim", -1) if vector == kernel.schedule.vector else vector: size}
+    run, lanes = 0, 0
     if interleaved >= 0:
         sizes[interleaved] = sizes.get(interleaved, 0) or i32.width // factor.type.dtype.width
+    if interleaved == vector >= 0:
+        blocks = [op.step for op in loops[:loops.index(target)] if op.dim == interleaved]
+        run = run_of(factor, interleaved, blocks)
+        lanes = lanes_of_copy(factor, interleaved, run or (blocks[-1] if blocks else kernel.domain[interleaved]))
+        sizes[interleaved] = lanes or sizes[interleaved]
     with before(target, contract.loc):
         buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype), interleaved=interleaved).result
 
@@ -290,8 +306,8 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
             copy_slice([factor], source, mapping)
             loop.StoreScratch(mapping[factor], buffer)
 
-        nested(kernel, filled, vector, sizes, fill)
-    return buffer, target
+        nested(kernel, filled, vector, sizes, fill, run, lanes)
+    return buffer
 
 
 def pack_blocks(kernel: Kernel, groups: int) -> None:
@@ -301,7 +317,8 @@ def pack_blocks(kernel: Kernel, groups: int) -> None:
         factor, (reader, _) = op.result, next(iter(op.result.uses))
         if isinstance(op, loop.BlockMinima):             # less than 0 where they are used
             factor, (reader, _) = reader.results[0], next(iter(reader.results[0].uses))
-        buffer, target = packed(kernel, factor, kernel.schedule.vector, 0, reader=reader)
+        target = outside(reader, factor)
+        buffer = packed(kernel, factor, kernel.schedule.vector, 0, reader=reader)
         for around in [target.prev, *target.prev.inside(For)] if target.prev is not None else []:
             if isinstance(around, For) and around.dim == kernel.parallel and groups > 1:
                 around.unroll = groups
@@ -313,17 +330,56 @@ def pack_blocks(kernel: Kernel, groups: int) -> None:
     record(kernel, "pack_blocks", groups=groups)
 
 
-def nested(kernel: Kernel, dims: Sequence[int], vector: int, sizes: Mapping[int, int],
-           fill: Callable[[], None]) -> None:
-    """Build a loop nest over dimensions with `fill` as its body."""
+def nested(kernel: Kernel, dims: Sequence[int], vector: int, sizes: Mapping[int, int], fill: Callable[[], None],
+           run: int = 0, lanes: int = 0) -> None:
+    """Build a loop nest over dimensions with `fill` as its body, the last one of which is in runs of `run` points, and
+    in vectors of `lanes`, if there are such numbers."""
     if not dims:
         fill()
         return
     d, inside = dims[0], Block()
+    in_runs = run > 0 and len(dims) == 1
     with at_end(inside, builder.loc):
-        nested(kernel, dims[1:], vector, sizes, fill)
+        nested(kernel, dims if in_runs else dims[1:], vector, sizes, fill, 0 if in_runs else run, lanes)
         loop.Yield(())
-    For((), Region(inside), dim=d, size=sizes.get(d, 0), vector=d == vector and vector != kernel.schedule.vector)
+    in_vectors = d == vector and vector != kernel.schedule.vector and not in_runs
+    For((), Region(inside), dim=d, size=run if in_runs else sizes.get(d, 0), vector=in_vectors,
+        lanes=lanes if in_vectors else 0)
+
+
+def run_of(factor: Value, k: int, blocks: Sequence[int]) -> int:
+    """How many terms of a factor, from a multiple of that on, lie in one row of an image, and are padding or not, in
+    blocks of so many; 0 if all do, or if there is no such number."""
+    maps = [map for op in slice_of(factor) if isinstance(op, loop.InKernel) for map in op.maps()]
+    dens = [q.den for map in maps for e in map.results for q in quotients(e) if k in dims_of(q.num) and not any(
+        k in dims_of(inner.num) for inner in quotients(q.num))]
+    run = gcd(*(n for n in dens if isinstance(n, int)))
+    run = gcd(run, *blocks) if run else 0
+    return run if run % i32.width == 0 else 0
+
+
+def lanes_of_copy(factor: Value, k: int, block: Dim) -> int:
+    """The lanes of the longest vectors by which a block of a factor is copied as it is, or is zero; 0 if it is computed
+    or not whole vectors."""
+    lanes = VECTOR // factor.type.dtype.width
+    loads = [op for op in slice_of(factor) if isinstance(op, loop.Load) and k in op.result.type.dims]
+    if any(op.tiles or step_along(loop.position(op.map, op.buffer), k, lanes) != 1 for op in loads):
+        return 0
+    computed = any(r.type.dtype not in (factor.type.dtype, index, i1) for op in slice_of(factor) for r in op.results
+                   if isinstance(r.type, TileType))
+    return 0 if computed or not isinstance(block, int) or block % lanes else lanes
+
+
+def slice_of(value: Value) -> list[Op]:
+    """The operations of a kernel that a value is computed by."""
+    found: dict[Op, None] = {}
+    work = [value.op]
+    while work:
+        op = work.pop()
+        if op is not None and op not in found and not isinstance(op, Kernel):
+            found[op] = None
+            work += [v.op for v in op.operands]
+    return list(found)
 
 
 def enclosing_loops(op: Op) -> list[For]:
@@ -345,7 +401,7 @@ def drop_unused(contract: loop.Contract | loop.Mma) -> None:
 # -- products of narrow numbers ---------------------------------------------------------------------------------------
 def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
     """Pack both factors of a contraction, as bf16 in pairs of terms or as bytes in quads, which one instruction
-    multiplies and adds.
+    multiplies and adds. One that is in such words in memory is read where it is.
 
     `sides` has the dimension along which each panel is contiguous, and how many points are filled at a time (`pack`).
     """
@@ -357,7 +413,8 @@ def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
     for side, (vector, size) in sides.items():
         tile = extended(getattr(contract, side))
         assert tile is not None
-        panels[side], target = packed(kernel, tile, vector, size, contract.dim)
+        target = outside(contract, tile)
+        panels[side] = in_words(kernel, tile, target, contract.dim) or packed(kernel, tile, vector, size, contract.dim)
         if unsigned is None:
             with before(target, contract.loc):
                 exponents[side] = loop.LeastExponent(panels[side]).result
@@ -371,3 +428,26 @@ def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
     if start is not None and not start.results[0].uses:
         start.erase()
     record(kernel, "interleave", **{side: f"{vector}" for side, (vector, _) in sides.items()})
+
+
+def in_words(kernel: Kernel, tile: Value, target: For, k: int) -> Value | None:
+    """A tile of narrow numbers as a panel that is read where it is, if the terms along k share words there."""
+    load, terms = tile.op, kernel.domain[k]
+    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles or not isinstance(terms, int):
+        return None
+    found = loop.words_of_runs(loop.position(load.map, load.buffer), k, terms, tile.type.dtype)
+    if found is None:
+        return None
+    for around in enclosing_loops(target):
+        if around.dim == k and not loop.in_whole_runs(found[0], around.step, terms):
+            if tile.type.dtype == bf16 or around.size or around.step < found[0]:
+                return None
+            kernel.reschedule(tile=kernel.schedule.with_tile(k, around.step // found[0] * found[0]))    # sums are exact
+    lanes = kernel.schedule.vector
+    across = lanes in tile.type.dims
+    if (across and stride(load, lanes) != i32.width // tile.type.dtype.width) or (
+            not across and tile.type.dtype == bf16):          # whose least exponent is that of vectors of words
+        return None
+    dims = sorted(tile.type.dims, key=lambda d: (d == lanes, d < kernel.parallel, d))
+    with before(target, load.loc):
+        return loop.Words(ScratchType(tuple(dims), tile.type.dtype), load.buffer, load.map, k).result

@@ -31,3 +31,16 @@ func.func @main(%x: tensor<1x16x5xbf16>, %w: tensor<16x1x3xbf16>) -> tensor<1x16
 // CHECK: tensor.pack {{.*}} -> tensor<1x1x1x3x16xbf16>
 // CHECK: @main_with_constants
 // CHECK: tensor.reduce_fma
+// -----
+// terms that share words, which one instruction multiplies with those of many rows, lie side by side, the second one first
+func.func @main(%x: tensor<32x6xbf16>, %w: tensor<16x6xbf16>) -> tensor<32x16xbf16> attributes {constants = [1]} {
+  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<32x6xbf16>, tensor<16x6xbf16>) -> tensor<32x16xbf16>
+  func.return %0 : tensor<32x16xbf16>
+}
+// CHECK: tensor.pack {{.*}} -> tensor<1x6x16xbf16>
+// CHECK: tensor.pack {{.*}}reverse = true{{.*}} -> tensor<1x3x16x2xbf16>
+// CHECK: @main_with_constants
+// CHECK: tensor.unpack {{.*}}reverse = true{{.*}} -> tensor<1x6x16xbf16>
+// CHECK: [[W:%\w+]] = tensor.unpack {{.*}} -> tensor<16x6xbf16>
+// CHECK-NEXT: [[WIDE:%\w+]] = tensor.cast [[W]]
+// CHECK: tensor.dot_general %{{\w+}}, [[WIDE]]

@@ -78,3 +78,40 @@ func.func @f(%x: memref<8x8xi8>) {
   }
   func.return
 }
+// -----
+func.func @f(%x: memref<8x8xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.words %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, interleaved = 2} : (memref<8x8xbf16>) -> !loop.scratch<d0xd2xbf16>  // error: error[MLC0151]: loop.words: the terms along d2 share no words of memref<8x8xbf16>
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x8xi8>) {
+  loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.words %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, interleaved = 1} : (memref<8x8xi8>) -> !loop.scratch<d0xd2xi8>  // error: error[MLC0151]: loop.words: !loop.scratch<d0xd2xi8> is no panel of memref<8x8xi8> that is interleaved along d1
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<5x5x8xi8>) {
+  loop.kernel {symbols = [], domain = [3, 8, 72], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 8]>} {
+    loop.for {dim = 2} {
+      %0 = loop.words %x {map = affine_map<(d0, d1, d2) -> (d2 floordiv 24, ((d2 floordiv 8) mod 3) + d0, d2 mod 8)>, interleaved = 2} : (memref<5x5x8xi8>) -> !loop.scratch<d0xd2xi8>  // error: error[MLC0151]: loop.words: is in a loop over d2, blocks of 8 of which are no whole runs of 24
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x8xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    loop.for {dim = 2, size = 8, lanes = 4} {  // error: error[MLC0152]: loop.for: lanes = 4, but blocks of 8 are no such vectors
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}

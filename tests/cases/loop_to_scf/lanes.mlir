@@ -19,7 +19,8 @@ func.func @quotients(%x: memref<5xf32>, %sums: memref<20xf32>) {
   }
   func.return
 }
-// CHECK: %[[COMMON:\d+]] = arith.divui %[[FIRST:\w+]], %{{\d+}} : index
+// CHECK: %[[COMMON:\d+]] = arith.divui %{{\w+}}, %{{\d+}} : index
+// CHECK-NEXT: scf.for %[[FIRST:\w+]] =
 // CHECK: vector.broadcast %[[COMMON]] : index to vector<6xindex>
 // CHECK: vector.broadcast %[[FIRST]] : index to vector<6xindex>
 // CHECK: arith.divui %{{\d+}}, %{{\d+}} : vector<6xindex>
