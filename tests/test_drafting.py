@@ -61,8 +61,8 @@ def test_a_model_guesses_what_it_draws_itself(models: tuple[Any, Any]) -> None:
         pass
     assert tuple(p.token for p in found) == model.generate(PROMPTS[0], max_tokens=13, temperature=1.0, seed=3).tokens
     done = scheduler.counters
-    assert (done.drafted, done.accepted, done.steps) == (9, 9, 4)      # the prompt's last token, then 3 and 1 each
-    assert [p.guessed for p in found] == [True, True, True, False] * 3 + [False]
+    assert (done.drafted, done.accepted, done.steps) == (9, 9, 4)      # the prompt's, then 3 and 1 each
+    assert [p.guessed for p in found] == [False, *[True, True, True, False] * 3]
 
 
 @pytest.mark.slow

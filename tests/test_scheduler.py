@@ -92,6 +92,27 @@ def test_penalties_of_a_prompt_that_is_read_when_the_first_request_with_penaltie
     assert {t: int(n) for t, n in enumerate(row) if n} == {7: IN_PROMPT, 8: IN_PROMPT}
 
 
+@pytest.mark.parametrize("options", [{}, {**ALL, "presence_penalty": 0.5, "logprobs": 2},
+                                     {"constraint": Constraint.regex("[a-z]+")}])
+def test_the_step_that_begins_gives_what_reading_and_writing_gives(model: mlc.models.LanguageModel,
+                                                                   options: dict[str, Any]) -> None:
+    own, top = request(model, [(3 * i) % 90 for i in range(40)], seed=3, **options)
+    whole, parts = (Scheduler(model, slots=2).slots for _ in range(2))
+    for slots in (whole, parts):
+        slots.take(0, request(model, [9])[0]), slots.take(1, own)
+    parts.read(1, own.prompt[:-1], len(own.prompt))
+    found = [whole.begin(1, Answer(own, None), top), parts.write([None, Answer(own, None)], top)]
+    for name in ("tokens", "log_chances", "best", "best_chances"):
+        one, other = (getattr(x, name) for x in found)
+        assert one is other is None or one[0].tolist() == other[1].tolist()
+    tables = [slots._counts for slots in (whole, parts)]
+    assert tables == [None, None] or (tables[0].numpy() == tables[1].numpy()).all()
+    aliases = model.steps._compiled["begin", whole._state.kinds].compiled.entries[-1].interface.aliases
+    assert sum(a >= 0 for a in aliases) == 2 * model.config.layers + (tables[0] is not None)   # written in place
+    texts = whole.contents[1], parts.contents[1]
+    assert texts == (list(own.prompt), list(own.prompt))
+
+
 def test_few_steps_are_compiled(model: mlc.models.LanguageModel, scheduler: Scheduler) -> None:
     of_scheduler = [key for key in model.steps._compiled if key[0] == "write" and key[2] == 2]
     assert len(of_scheduler) <= 2 * 3                      # numbers of sequences, and kinds of options

@@ -1,11 +1,12 @@
 """Continuous batching: requests join and leave the sequences that a model runs, between two steps.
 
 The memory is fixed from the start: a number of slots, each with room for `capacity` tokens. A request waits until a
-slot is free, has its prompt read in chunks, of which each step reads one, and then gets tokens from each step: several
-where they take little time, or where a draft guesses them (drafting.py). The step is compiled for a few numbers of
-sequences and kinds of options, so that what joins compiles nothing; it runs the first slots of the memory, up to the
-last one in use. The rows of a finished request stay: a prompt that begins with the same tokens, as the next turn of a
-conversation does, takes over the slot and is read from where it differs.
+slot is free, has its prompt read in chunks, of which each step reads one, the last of them with the first token of the
+answer, and then gets tokens from each step: several where they take little time, or where a draft guesses them
+(drafting.py). The step is compiled for a few numbers of sequences and kinds of options, so that what joins compiles
+nothing; it runs the first slots of the memory, up to the last one in use. The rows of a finished request stay: a prompt
+that begins with the same tokens, as the next turn of a conversation does, takes over the slot and is read from where it
+differs.
 
 An answer is, to the bit, the one that the request gets alone (sampling.py says why).
 """
@@ -28,6 +29,7 @@ from mlc.models.drafting import Draft, Drafter, drafter
 from mlc.models.generation import Answer, Piece, Request
 from mlc.models.sampling import Kinds, kinds_of
 from mlc.models.slots import Slots, Written
+from mlc.models.steps import CHUNK
 from mlc.models.text import Unfolding
 
 if TYPE_CHECKING:
@@ -210,18 +212,20 @@ class Scheduler:
             return False
         with no_grad():
             unread = [(t, i) for i, t in enumerate(self._running) if t is not None and not self._ready(t, i)]
+            begun = None
             if unread:
-                self._read_chunk(*min(unread, key=lambda pair: pair[0].number))
+                begun, slot = min(unread, key=lambda pair: pair[0].number)
+                self._read_chunk(begun, slot)
                 if self.batch:
                     return True
-            rows = [t if t is not None and self._ready(t, i) and self._goes_on(t) else None
+            rows = [t if t is not None and t is not begun and self._ready(t, i) and self._goes_on(t) else None
                     for i, t in enumerate(self._running)]
             if any(rows):
                 self._write(rows, alone=not unread)
         return True
 
     def _ready(self, ticket: Ticket, slot: int) -> bool:
-        """Whether all tokens but the last are in the slot: the step that writes reads that one."""
+        """Whether all tokens but the last are in the slot: the step that writes the next one reads that."""
         return len(self.slots.contents[slot]) == ticket.answer.length - 1
 
     def _goes_on(self, ticket: Ticket) -> bool:
@@ -335,9 +339,15 @@ class Scheduler:
         return min(free, key=lambda i: (self.slots.size_for(i), self._used[i], i))
 
     def _read_chunk(self, ticket: Ticket, slot: int) -> None:
-        """Read the next tokens of a prompt; of a whole text, where its keys have to be turned again."""
+        """Read the next tokens of a prompt, or of a text whose keys are turned again; the last bring another."""
         text = (*ticket.request.prompt, *ticket.answer.tokens)
-        self.counters.prompt_tokens += self.slots.read(slot, text[:-1], len(text))
+        left = len(text) - len(self.slots.contents[slot])
+        if left > CHUNK:
+            self.counters.prompt_tokens += self.slots.read(slot, text[:-1], len(text))
+        elif self._goes_on(ticket):
+            self.counters.prompt_tokens += left - 1        # as where a step that writes reads the last one
+            self.counters.steps += 1
+            self._add(ticket, 0, 0, self.slots.begin(slot, ticket.answer, ticket.top), ())
 
     def _write(self, rows: list[Ticket | None], alone: bool) -> None:
         """Add tokens to each of the requests, which are in the order of their slots; one while prompts are read."""
@@ -366,9 +376,9 @@ class Scheduler:
             self._pace = max(1, min(MOST_TOKENS, count * 2 if seconds < STEP_SECONDS / 2 else
                                     count // 2 if seconds > STEP_SECONDS else count))
 
-    def _add(self, ticket: Ticket, slot: int, number: int, written: Written, guess: Sequence[int]) -> None:
-        token = int(written.tokens[slot, number])
-        chance = None if ticket.top is None else written.log_probability(slot, number, ticket.top)
+    def _add(self, ticket: Ticket, row: int, number: int, written: Written, guess: Sequence[int]) -> None:
+        token = int(written.tokens[row, number])
+        chance = None if ticket.top is None else written.log_probability(row, number, ticket.top)
         right = number < len(guess) and guess[number] == token
         text = ticket.answer.add(token)
         self.counters.tokens += 1

@@ -111,6 +111,23 @@ class Slots:
         held += chunk
         return len(chunk)
 
+    def begin(self, slot: int, answer: Answer, top: int | None) -> Written:
+        """Have a slot read what is left of the text of an answer, and the token behind it, the only one that is given.
+
+        top  how many of the most likely tokens are reported
+        """
+        self._state.kinds = kinds = self._kinds([answer], top)
+        held, text, sampling = self.contents[slot], (*answer.request.prompt, *answer.tokens), answer.request.sampling
+        self._state.settings = settings_of([sampling])
+        self._state.bias = mlc.from_numpy(self._biases([sampling])) if kinds.bias else None
+        self._state.counts = self._counts_of(()) if kinds.penalties else None
+        mask = self._masks([answer], 1)[0][:, 0] if kinds.masks else None
+        chosen = self.steps.begin(self._state, slot, text[len(held):], len(held), len(answer.tokens), mask)
+        if kinds.penalties:
+            self._counts = self._state.counts
+        held += text[len(held):]
+        return Written.of(chosen)
+
     def write(self, answers: Sequence[Answer | None], top: int | None, count: int = 1,
               guesses: Sequence[Sequence[int]] = ()) -> Written:
         """The next tokens of the answers in the first slots; None for slots without one, whose rows stay as they are.
@@ -156,6 +173,7 @@ class Slots:
         """Compile the steps for some kinds of options, one by one; each that is about to be compiled.
 
         If no kinds are given, these are all but the last of several: more than 20 likely tokens are rarely reported.
+        If some are, these are those of guesses: no answer begins with one.
         """
         self.read(0, [0], 1)
         for size in self.sizes:
@@ -163,6 +181,9 @@ class Slots:
                 yield size, kinds
                 request = Request((0,), Sampling(temperature=1.0 if kinds.draws else 0.0), 1)
                 with no_grad():
+                    if some is None and size == self.sizes[0]:
+                        self.contents[0].clear()
+                        self.begin(0, Answer(request, None), kinds.top)
                     self.write([Answer(request, None)] * size, kinds.top)
                     if self.spare:
                         self.write([Answer(request, None)] * size, kinds.top, guesses=[[0]] * size)
@@ -180,17 +201,21 @@ class Slots:
         known = [] if self._batch is None else self._batch[0]
         if self._batch is None or len(known) != len(answers) or any(a is not b for a, b in zip(known, answers)):
             options = [_NO_SAMPLING if a is None else a.request.sampling for a in answers]
-            bias: Array = np.zeros((len(answers), self.steps.model.config.vocabulary), np.float32)
-            for i, o in enumerate(options):
-                for token, value in o.logit_bias.items():
-                    bias[i, token] = value
             stops = [[] if a is None else sorted(a.request.stop_tokens) for a in answers]
             widest = max(1, *map(len, stops))
             ends = np.array([[*s, *[-1] * (widest - len(s))] for s in stops], np.int64)
-            self._batch = list(answers), settings_of(options), bias, ends
+            self._batch = list(answers), settings_of(options), self._biases(options), ends
         _, self._state.settings, bias, ends = self._batch
         self._state.bias = mlc.from_numpy(bias) if self._state.kinds.bias else None
         return ends
+
+    def _biases(self, options: Sequence[Sampling]) -> Array:
+        """The numbers that options add to the scores of tokens [options, vocabulary]."""
+        bias: Array = np.zeros((len(options), self.steps.model.config.vocabulary), np.float32)
+        for i, o in enumerate(options):
+            for token, value in o.logit_bias.items():
+                bias[i, token] = value
+        return bias
 
     def _masks(self, answers: Sequence[Answer | None], count: int) -> Masks:
         """Masks of answers, as many as the one with most has; one without a constraint has one that allows all."""

@@ -1,5 +1,5 @@
-"""The compiled steps of generation: one that reads tokens of a prompt, one that writes the next tokens, and one that
-verifies tokens that were guessed.
+"""The compiled steps of generation: one that reads tokens of a prompt, one that reads the last of them and writes the
+first token of the answer, one that writes the next tokens, and one that verifies tokens that were guessed.
 
 All take the cache as donated arguments and write it in place. Sizes that differ from call to call (the tokens of a
 prompt or guess, the rows of the cache, the window that is attended to, how many tokens are written) are symbols: each
@@ -104,6 +104,24 @@ class Steps:
             state.cache = step(state.cache, chunk, np.int64(sequence * state.capacity), np.int64(start + at),
                                np.array([whole], np.int64), window)
 
+    def begin(self, state: State, sequence: int, tokens: Sequence[int], start: int, number: int = 0,
+              mask: Array | None = None) -> Chosen:
+        """Have a sequence contain the last tokens of its prompt, at most a chunk, and choose the one behind them.
+
+        It is the token that `write` would choose, which reads the last token alone: here all tokens take one reading of
+        the weights. The tokens of the result are [1, 1]; the settings and the bias of the state are of this sequence.
+
+        start   position of the first of the tokens
+        number  of the token that is chosen, in its answer
+        mask    whether each token may be chosen [1, vocabulary], under a constraint
+        """
+        step, end = self._step("begin", self._begin, state), start + len(tokens)
+        state.cache, state.counts, chosen = step(
+            state.cache, state.counts, np.array([tokens], np.int64), np.int64(sequence),
+            np.int64(sequence * state.capacity), np.int64(start), np.array([number], np.int64),
+            self._window(state, end), state.settings, state.bias, mask)
+        return chosen  # type: ignore[no-any-return]
+
     def write(self, state: State, tokens: Array, positions: Array, numbers: Array, *, count: int = 1,
               limits: Array | None = None, ends: Array | None = None, masks: Masks | None = None) -> Chosen:
         """Add a token to each of the first sequences at its position, and choose the next one; `count` times.
@@ -153,7 +171,8 @@ class Steps:
         return np.zeros(min(rounded_up(length), state.capacity), np.int8)
 
     def _step(self, name: str, function: Any, state: State, batch: int = 0) -> Any:
-        key = name if name in ("read", "move") else (name, batch, state.sequences, state.kinds)
+        key = (name if name in ("read", "move") else (name, state.kinds) if name == "begin" else
+               (name, batch, state.sequences, state.kinds))
         if key not in self._compiled:
             self._compiled[key] = self._compile(name, function, batch, state.sequences, state.kinds)
         return self._compiled[key]
@@ -167,10 +186,14 @@ class Steps:
         if name == "move":
             some = mlc.spec("P", dtype="int64")
             return mlc.compile(function, donate=("cache",), args=[cache, some, some, window])
+        number, one, some = mlc.spec(dtype="int64"), mlc.spec(1, dtype="int64"), mlc.spec(1, "N", dtype="int64")
         if name == "read":
-            number = mlc.spec(dtype="int64")
             return mlc.compile(function, donate=("cache",), args=[
-                cache, mlc.spec(1, "N", dtype="int64"), number, number, mlc.spec(1, dtype="int64"), window])
+                cache, some, number, number, one, window])
+        if name == "begin":
+            mask = mlc.spec(1, config.vocabulary, dtype="bool") if kinds.masks else None
+            return mlc.compile(partial(function, kinds), donate=("cache", "counts"), args=[
+                cache, None, some, number, number, number, one, window, None, None, mask])
         each = mlc.spec(batch, dtype="int64")
         several = mlc.spec(batch, "N", dtype="int64")
         masks = tuple(mlc.spec(batch, "M", config.vocabulary, dtype=dtype)
@@ -184,6 +207,21 @@ class Steps:
         seen = Seen(positions, whole, window.shape[0], first + positions, first)
         with integer_products(self.integers):
             return self.model.hidden(tokens, seen, cache)[1]
+
+    def _begin(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, sequence: Tensor, first: Tensor,
+               start: Tensor, numbers: Tensor, window: Tensor, settings: Settings, bias: Tensor | None,
+               mask: Tensor | None) -> tuple[Cache, Tensor | None, Chosen]:
+        positions, vocabulary = start + mlc.arange(tokens.shape[1])[None], self.model.config.vocabulary
+        seen = Seen(positions, positions[:, -1] + 1, window.shape[0], first + positions, first)
+        with integer_products(self.integers):
+            hidden, cache = self.model.hidden(tokens, seen, cache)
+            scores = self.model.scores(hidden[:, -1])
+        row = sequence * vocabulary
+        own = None if counts is None else mlc.dynamic_slice(counts, (row,), (vocabulary,))[None]
+        chosen = choose(scores, kinds, settings, numbers, own, bias, mask)
+        if counts is not None:
+            counts = mlc.index_put(counts, (row + chosen.tokens,), mlc.ones(1, dtype="int32"), accumulate=True)
+        return cache, counts, chosen.grouped(1)
 
     def _move(self, cache: Cache, sources: Tensor, targets: Tensor, window: Tensor) -> Cache:
         rows = mlc.arange(window.shape[0])[None]
