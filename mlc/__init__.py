@@ -10,6 +10,7 @@ The names below are imported when they are first used: `import mlc` itself loads
 # ruff: noqa: F403, F405
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -262,9 +263,9 @@ _MODULES = frozenset({"accelerator", "amp", "array_api", "autograd", "backends",
 def __getattr__(name: str) -> Any:
     """A public name, on first use; the compiler's own modules are imported as mlc.ir and so on."""
     if name in _MODULES:
-        return importlib.import_module("mlc." + name)
+        return _imported("mlc." + name)
     if name == "__all__":
-        importlib.import_module("mlc.api")
+        _imported("mlc.api")
         functions = importlib.import_module("mlc.frontend.functions")
         internal = {"backends", "extension", "importer", "stablehlo", "torch"}
         value = sorted({*_API, *_DTYPES, *_ELSEWHERE, *(_MODULES - internal), *functions.PUBLIC})
@@ -277,16 +278,27 @@ def __getattr__(name: str) -> Any:
 def _find(name: str) -> Any:
     """Object that a public name denotes; None if there is no such name."""
     if name == "Tensor":                                   # its operators need the compiler
-        importlib.import_module("mlc.api")
+        _imported("mlc.api")
     if name in _ELSEWHERE:
-        return getattr(importlib.import_module(_ELSEWHERE[name]), name)
-    api = importlib.import_module("mlc.api")               # first, since it registers the compiler with the frontend
+        return getattr(_imported(_ELSEWHERE[name]), name)
+    api = _imported("mlc.api")                             # first, since it registers the compiler with the frontend
     if name in _DTYPES:
         return getattr(importlib.import_module("mlc.frontend.dtypes"), _DTYPES[name])
     if name in _API:
         where = api if name in api.__all__ else importlib.import_module("mlc.frontend.dtypes")
         return getattr(where, name)
     return importlib.import_module("mlc.frontend.functions").PUBLIC.get(name)
+
+
+def _imported(name: str) -> Any:
+    """A module of this package. What importing makes stays, so that to look for garbage meanwhile only takes time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _absent(name: str) -> AttributeError:

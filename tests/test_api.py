@@ -429,6 +429,13 @@ def test_the_class_of_tensors_may_be_the_first_name_that_is_used() -> None:
     assert out.stdout == "[2.0, 2.0]\n"
 
 
+def test_language_models_import_what_they_need() -> None:
+    code = ("import sys, gc, mlc; mlc.models; print(gc.isenabled(), [m for m in ('mlc.nn.recurrent', 'mlc.nn.utils', "
+            "'mlc.models.constraints.network', 'tokenizers', 'jinja2', 'lark') if m in sys.modules])")
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert out.stdout == "True []\n"
+
+
 def test_import_is_light() -> None:
     code = ("import sys, mlc; print([m for m in ('numpy', 'llvmlite', 'lark', 'torch', 'ml_dtypes') if m in "
             "sys.modules]); mlc.compile; print('llvmlite' in sys.modules, 'torch' in sys.modules)")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.models.constraints.automaton import Automaton, Matcher
-from mlc.models.constraints.lookahead import masks_ahead
 from mlc.models.sampling import Sampling
 from mlc.models.text import Unfolding
+
+if TYPE_CHECKING:
+    from mlc.models.constraints.automaton import Automaton, Matcher
 
 Array = np.ndarray[Any, Any]
 
@@ -123,6 +124,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if self.request.constraint is not None:
+            from mlc.models.constraints.automaton import Matcher
             self.matcher = Matcher(self.request.constraint, self.request.stop_tokens)
 
     @property
@@ -145,6 +147,7 @@ class Answer:
         """Which of the next tokens may come, as far as that is known for `count` of them; None if all may."""
         if (mask := self.mask()) is None or self.matcher is None:
             return None
+        from mlc.models.constraints.lookahead import masks_ahead
         return masks_ahead(self.matcher, mask, self.request.limit - len(self.tokens), count)
 
     def add(self, token: int) -> str:

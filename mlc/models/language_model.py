@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.models.beams import BeamSearch, beam_search, check_options
 from mlc.models.cache import CacheType
 from mlc.models.constraints import Constraint
-from mlc.models.constraints.automaton import Automaton
-from mlc.models.constraints.vocabulary import Vocabulary, vocabulary_of
 from mlc.models.drafting import Draft, DraftModel, PromptLookup
 from mlc.models.embeddings import Embedder, Pooling, read_pooling
 from mlc.models.encoder import Encoder
@@ -35,6 +33,10 @@ from mlc.models.sampling import Sampling
 from mlc.models.scheduler import pieces
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
+
+if TYPE_CHECKING:
+    from mlc.models.constraints.automaton import Automaton
+    from mlc.models.constraints.vocabulary import Vocabulary
 
 Array = np.ndarray[Any, Any]
 
@@ -95,6 +97,7 @@ class LanguageModel:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The tokens as bytes, for constraints."""
+        from mlc.models.constraints.vocabulary import vocabulary_of
         return vocabulary_of(self.text_tools(), self.config.vocabulary)
 
     @property

@@ -16,15 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlc.models.constraints.automaton import Automaton
-from mlc.models.constraints.expressions import Expression
-from mlc.models.constraints.grammar import grammar_rules
-from mlc.models.constraints.json_schema import json_rules, schema_rules
-from mlc.models.constraints.network import Network
-from mlc.models.constraints.regular import regular
-from mlc.models.constraints.vocabulary import Vocabulary
+if TYPE_CHECKING:
+    from mlc.models.constraints.automaton import Automaton
+    from mlc.models.constraints.expressions import Expression
+    from mlc.models.constraints.vocabulary import Vocabulary
 
 __all__ = ["Constraint"]
 
@@ -63,6 +60,7 @@ class Constraint:
             >>> Constraint.json().start
             'object'
         """
+        from mlc.models.constraints.json_schema import json_rules
         return Constraint(json_rules(), "object")
 
     @staticmethod
@@ -89,6 +87,7 @@ class Constraint:
             >>> Constraint.json_schema({"enum": [1, 2]}).start
             '#'
         """
+        from mlc.models.constraints.json_schema import schema_rules
         return Constraint(*schema_rules(schema))
 
     @staticmethod
@@ -112,6 +111,7 @@ class Constraint:
             >>> Constraint.regex(r"\d{4}-\d\d").start
             'text'
         """
+        from mlc.models.constraints.regular import regular
         return Constraint({"text": regular(pattern)}, "text")
 
     @staticmethod
@@ -135,6 +135,7 @@ class Constraint:
             >>> Constraint.grammar('start: "a" start | "b"').start
             'the whole text'
         """
+        from mlc.models.constraints.grammar import grammar_rules
         return Constraint(*grammar_rules(text, start))
 
     def automaton(self, vocabulary: Vocabulary) -> Automaton:
@@ -158,4 +159,6 @@ class Constraint:
             >>> automaton.mask(automaton.start, first=True)[0].tolist()
             [True, False, True]
         """
+        from mlc.models.constraints.automaton import Automaton
+        from mlc.models.constraints.network import Network
         return Automaton(Network(self.rules, self.start), vocabulary)

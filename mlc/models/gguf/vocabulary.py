@@ -45,7 +45,7 @@ class GGUFVocabulary:
 
     def _texts(self, name: str) -> list[str]:
         found = self.fields.sequence(f"tokenizer.ggml.{name}")
-        if not all(isinstance(x, str) for x in found):
+        if {*map(type, found)} - {str}:
             raise unreadable_tokenizer(self.origin, f"tokenizer.ggml.{name} is no list of texts")
         return list(found)
 
@@ -54,7 +54,7 @@ class GGUFVocabulary:
         if f"tokenizer.ggml.{name}" not in self.fields.data:
             return [0] * len(self.tokens)
         found = self.fields.sequence(f"tokenizer.ggml.{name}")
-        if len(found) != len(self.tokens) or not all(isinstance(x, int | float) for x in found):
+        if len(found) != len(self.tokens) or {*map(type, found)} - {int, float, bool}:
             raise unreadable_tokenizer(self.origin, f"tokenizer.ggml.{name} is no list of {len(self.tokens)} numbers")
         return list(found)
 
@@ -118,9 +118,9 @@ class GGUFVocabulary:
         merges: list[tuple[float, int, int, str, str]] = []
         for text, score, kind in zip(self.tokens, self._numbers("scores"), self.kinds):
             if kind not in (_CONTROL, _BYTE, _UNKNOWN):
-                merges += [(-score, numbers[left], numbers[right], left, right)
-                           for i in range(1, len(text)) if (left := text[:i]) in numbers
-                           and (right := text[i:]) in numbers]
+                for i in range(1, len(text)):              # the right part first, which is a piece more rarely
+                    if (right := text[i:]) in numbers and (left := text[:i]) in numbers:
+                        merges.append((-score, numbers[left], numbers[right], left, right))
         unknown = self.token("unknown")
         rules = self._bpe(tokenizers, [pair[3:] for pair in sorted(merges)], byte_fallback=True, fuse_unk=True,
                           unk_token=None if unknown is None else self.tokens[unknown])
