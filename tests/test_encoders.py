@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.ir.diag import Error
 from mlc.models.embeddings import POOLINGS
+from mlc.models.gguf.export import described
 from tests.encoders import CASES, REFERENCE, TEXTS, write_encoder
-from tests.language_models import write_tokenizer
+from tests.language_models import VOCABULARY, write_tokenizer
 
 EXPECTED: dict[str, Any] = json.loads(REFERENCE.read_text())
 
@@ -145,3 +147,54 @@ def test_a_server_gives_its_vectors(folder: Path) -> None:
         assert refused.status_code == 400 and refused.json()["error"]["code"] == "MLC0990"
         assert client.post("/v1/embeddings", json={"model": "e", "input": "a" * 90}).status_code == 400
         assert 'mlc_model_ready{model="e"} 1.0' in client.get("/metrics").text
+
+
+NOMIC: dict[str, Any] = {
+    "architectures": ["NomicBertModel"], "model_type": "nomic_bert", "n_embd": 32, "n_inner": 48, "n_layer": 2,
+    "n_head": 4, "n_positions": 80, "vocab_size": VOCABULARY, "type_vocab_size": 2, "layer_norm_epsilon": 1e-5,
+    "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0, "activation_function": "swiglu", "qkv_proj_bias": False,
+    "mlp_fc1_bias": False, "mlp_fc2_bias": False, "prenorm": False, "rotary_emb_interleaved": False}
+
+
+def nomic_in_pytorch(w: dict[str, Any], text: list[int], heads: int, stretch: float = 1.0) -> Any:
+    """The numbers of tokens by nomic-bert, with the names of parameters of its published code."""
+    import torch
+    from torch.nn import functional as F
+    w = {name: torch.from_numpy(x) for name, x in w.items()}
+
+    def norm(x: Any, name: str) -> Any:
+        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], 1e-5)
+
+    x = norm(w["embeddings.word_embeddings.weight"][text] + w["embeddings.token_type_embeddings.weight"][0], "emb_ln")
+    n, width = x.shape
+    size = width // heads
+    base = 1000.0 * stretch ** (size / (size - 2))
+    angles = torch.arange(n)[:, None] * base ** -(torch.arange(0, size, 2) / size)
+
+    def turn(y: Any) -> Any:
+        z = torch.complex(y[..., : size // 2], y[..., size // 2:]) * torch.polar(torch.ones_like(angles), angles)
+        return torch.cat([z.real, z.imag], -1)
+
+    for at in ("encoder.layers.0.", "encoder.layers.1."):
+        q, k, v = (x @ w[at + "attn.Wqkv.weight"].T).reshape(n, 3, heads, size).permute(1, 2, 0, 3)
+        mixed = F.scaled_dot_product_attention(turn(q), turn(k), v).transpose(0, 1).reshape(n, width)
+        x = norm(x + mixed @ w[at + "attn.out_proj.weight"].T, at + "norm1")
+        inner = (x @ w[at + "mlp.fc11.weight"].T) * F.silu(x @ w[at + "mlp.fc12.weight"].T)
+        x = norm(x + inner @ w[at + "mlp.fc2.weight"].T, at + "norm2")
+    return x.numpy()
+
+
+@pytest.mark.parametrize("scaling", [{}, {"rotary_scaling_factor": 2.0, "max_trained_positions": 6}])
+def test_nomic_bert(scaling: dict[str, Any], tmp_path: Path) -> None:
+    model = mlc.models.load(write_encoder({**NOMIC, **scaling}, tmp_path, {"pooling_mode_mean_tokens": True}))
+    weights = {name: np.array(x.numpy()) for name, x in model.module.state_dict().items()}
+    vectors = model.embed(TEXTS)
+    for text, vector in zip(TEXTS, vectors):
+        stretch = 2 * len(text) / 6 - 1 if scaling and len(text) > 6 else 1.0
+        rows = nomic_in_pytorch(weights, text, 4, stretch)
+        np.testing.assert_allclose(vector, rows.mean(0) / np.linalg.norm(rows.mean(0)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(vector, model.embed(text))
+    with pytest.raises(Error, match="MLC0911"):
+        mlc.models.load(write_encoder({**NOMIC, "prenorm": True}, tmp_path / "other"))
+    with pytest.raises(Error, match="rotary embeddings"):
+        described(tmp_path)

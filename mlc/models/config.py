@@ -131,7 +131,7 @@ ACTIVATION_NAMES = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytor
                     "gelu_new": "gelu_tanh", "relu": "relu"}
 ENCODERS = {"BertModel": "bert", "BertForMaskedLM": "bert", "RobertaModel": "roberta", "RobertaForMaskedLM": "roberta",
             "XLMRobertaModel": "roberta", "XLMRobertaForMaskedLM": "roberta", "DistilBertModel": "distilbert",
-            "DistilBertForMaskedLM": "distilbert"}
+            "DistilBertForMaskedLM": "distilbert", "NomicBertModel": "bert"}
 """Architectures of encoders (encoder_config.py), each with the name that its models with a head have for it."""
 _WINDOWED, _FULL = "sliding_attention", "full_attention"
 

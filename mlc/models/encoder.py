@@ -8,6 +8,7 @@ from mlc.frontend.tensor import Tensor
 from mlc.models.encoder_config import EncoderConfig
 from mlc.models.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, attend
 from mlc.models.parameters import Place
+from mlc.models.rotary import RotaryEmbedding, turned
 
 
 class Part(nn.Module):
@@ -52,6 +53,33 @@ class Layer(Part):
         return out
 
 
+class NomicLayer(Part):
+    """The same with queries and keys that are turned by their positions, a gate, and no biases: nomic-bert."""
+
+    def __init__(self, config: EncoderConfig, place: Place) -> None:
+        self.config = config
+        width, inner = config.width, config.inner_width
+        for part, columns, rows in (("projected", width, 3 * width), ("mixed", width, width), ("inner", width, inner),
+                                    ("gate", width, inner), ("outer", inner, width)):
+            self.put(config.names[part], Linear(place.at(config.names[part]), columns, rows))
+        for part in ("mixed_norm", "outer_norm"):
+            self.put(config.names[part], LayerNorm(place.at(config.names[part]), width, config.epsilon))
+
+    def forward(self, x: Tensor, rows: Tensor, mask: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
+        config, (batch, n, width) = self.config, x.shape
+        size = width // config.heads
+        parts = self._run("projected", x).reshape(batch, n, 3, config.heads, size)
+        q, k, v = (parts[:, :, i].transpose(1, 2) for i in range(3))
+        q, k = turned(q, *angles), turned(k, *angles)
+        x = self._run("mixed_norm", x + self._run("mixed", attend(q, k[:, :, rows], v[:, :, rows], mask, size ** -0.5)))
+        inner = self._run("inner", x) * ACTIVATIONS[config.activation](self._run("gate", x))
+        return self._run("outer_norm", x + self._run("outer", inner))
+
+    def _run(self, part: str, x: Tensor) -> Tensor:
+        out: Tensor = self.get_submodule(self.config.names[part])(x)
+        return out
+
+
 class Encoder(Part):
     """Texts to the numbers of each of their tokens, which see all of their text.
 
@@ -75,14 +103,17 @@ class Encoder(Part):
 
     def __init__(self, config: EncoderConfig, place: Place) -> None:
         self.config = config
-        tables = [("embeddings.word_embeddings", config.vocabulary), ("embeddings.position_embeddings", config.rows)]
+        tables = [("embeddings.word_embeddings", config.vocabulary)]
+        if config.rotary is None:
+            tables.append(("embeddings.position_embeddings", config.rows))
         if config.types:
             tables.append((config.names["types"], config.types))
         for path, rows in tables:
             self.put(path, Embedding(place.at(path), rows, config.width))
-        self.put("embeddings.LayerNorm", LayerNorm(place.at("embeddings.LayerNorm"), config.width, config.epsilon))
-        at = config.names["layers"]
-        self.put(at, nn.ModuleList([Layer(config, place.at(f"{at}.{i}")) for i in range(config.layers)]))
+        norm, at, layer = config.names["norm"], config.names["layers"], NomicLayer if config.rotary else Layer
+        self.put(norm, LayerNorm(place.at(norm), config.width, config.epsilon))
+        self.rotary = RotaryEmbedding(config.rotary) if config.rotary is not None else None
+        self.put(at, nn.ModuleList([layer(config, place.at(f"{at}.{i}")) for i in range(config.layers)]))
 
     def forward(self, tokens: Tensor, lengths: Tensor, window: int | None = None) -> Tensor:
         """The numbers of tokens.
@@ -91,17 +122,22 @@ class Encoder(Part):
         window   how many rows attention adds over, at least n: by a multiple of `cache.STEP`, the sums are the same
                  however much padding there is
         """
-        config, n = self.config, tokens.shape[1]
+        config, (batch, n) = self.config, tokens.shape
         table = self.get_submodule("embeddings")
         x = table.word_embeddings(tokens)
         if config.types:
             x = x + table.token_type_embeddings(mlc.zeros(1, dtype="int64"))
-        x = table.LayerNorm(x + table.position_embeddings(self._positions(tokens)))
+        more: list[tuple[Tensor, Tensor]] = []
+        if self.rotary is None:
+            x = x + table.position_embeddings(self._positions(tokens))
+        else:
+            more = [self.rotary(mlc.arange(n)[None].expand(batch, n), lengths)]
+        x = self.get_submodule(config.names["norm"])(x)
         every = mlc.arange(n if window is None else window)
         rows, mask = mlc.minimum(every, n - 1), (every[None] < lengths[:, None])[:, None, None, :]
-        mask = mask.expand(tokens.shape[0], 1, n, every.shape[0])
+        mask = mask.expand(batch, 1, n, every.shape[0])
         for layer in self.get_submodule(config.names["layers"]):
-            x = layer(x, rows, mask)
+            x = layer(x, rows, mask, *more)
         return x  # type: ignore[no-any-return]
 
     def _positions(self, tokens: Tensor) -> Tensor:

@@ -126,7 +126,8 @@ def described_encoder(folder: Path) -> Described:
     fields = fields_of(folder)
     config, pooling = read_encoder_config(fields), read_pooling(folder)
     kinds = {mode: number for number, mode in _POOLINGS.items() if number}
-    for wrong, what in ((config.activation != "gelu", f"the activation {config.activation}"),
+    for wrong, what in ((config.rotary is not None, "rotary embeddings"),
+                        (config.activation != "gelu", f"the activation {config.activation}"),
                         (len(pooling.modes) > 1 or pooling.modes[0] not in kinds, f"pooling by {pooling.modes}"),
                         ([*map(type, pooling.after)] != [Normalize], "vectors that are not only normalised"),
                         (pooling.prompt != "", "a text before each text")):
