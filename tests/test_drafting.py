@@ -164,6 +164,8 @@ def test_tables_find_the_last_place_of_the_longest_run() -> None:
     assert table.guess(2) == [1, 2]
     answer.tokens += [8]
     assert table.guess(2) == []
+    answer.tokens += [9, 8, 9]
+    assert table.guess(5) == [8, 9, 8, 9, 8]               # the text goes on repeating itself
 
 
 def test_refused_drafts(models: tuple[Any, Any], tmp_path: Path) -> None:

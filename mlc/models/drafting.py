@@ -163,7 +163,10 @@ class Table:
         self.ends = dict[tuple[int, ...], int]()
 
     def guess(self, count: int) -> list[int]:
-        """The tokens behind the last place of the longest run that the text ends with."""
+        """The tokens behind the last place of the longest run that the text ends with.
+
+        Where the text ends before there are enough, it is taken to repeat what is behind that place.
+        """
         text, known = self.text, len(self.text)
         text += (*self.answer.request.prompt, *self.answer.tokens)[known:]
         for end in range(max(1, known), len(text)):        # runs that end before the last token
@@ -171,7 +174,7 @@ class Table:
                 self.ends[tuple(text[end - n: end])] = end
         for n in range(min(self.longest, len(text)), 0, -1):
             if (at := self.ends.get(tuple(text[-n:]))) is not None:
-                return text[at: at + count]
+                return [text[at + i % (len(text) - at)] for i in range(count)]
         return []
 
 

@@ -3,6 +3,7 @@
     python -m tests.peers.llama_cpp                        # all types; makes the files in a temporary folder
     python -m tests.peers.llama_cpp --folder F q8_0 q4_0   # some types; files stay in F for the next time
     python -m tests.peers.llama_cpp --shape large          # 1.1 billion parameters in place of 0.5
+    python -m tests.peers.llama_cpp --first-token f16      # from the start of a process to the first token instead
 
 It needs the package llama-cpp-python, which builds llama.cpp for this machine. The weights are random. Of each program
 the best of several rounds counts, since other programs may run; the machine's rate of reading memory is printed with
@@ -11,6 +12,8 @@ it. Where they do, one thread tells more than several, as llama.cpp's threads wa
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -159,6 +162,43 @@ def measure(path: Path, kind: str) -> None:
         theirs.close()
 
 
+ANSWERS = {
+    "mlc": """import sys, mlc
+model = mlc.models.load(sys.argv[1], integer_products=True)
+print(next(model.stream(list(range(5, 21)), max_tokens=2, temperature=0.0, stop_tokens=[])).token)
+""",
+    "llama.cpp": """import sys
+import numpy as np
+from llama_cpp import llama_cpp as c
+model = c.llama_model_load_from_file(sys.argv[1].encode(), c.llama_model_default_params())
+settings = c.llama_context_default_params()
+settings.n_ctx, settings.n_threads, settings.n_threads_batch = 1024, int(sys.argv[2]), int(sys.argv[2])
+context, batch = c.llama_init_from_model(model, settings), c.llama_batch_init(16, 0, 1)
+batch.n_tokens = 16
+for i in range(16):
+    batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.seq_id[i][0], batch.logits[i] = 5 + i, i, 1, 0, i == 15
+assert c.llama_decode(context, batch) == 0
+print(int(np.ctypeslib.as_array(c.llama_get_logits_ith(context, 15), (32000,)).argmax()))
+"""}
+"""Programs that print the first token behind a prompt of 16; each imports what it needs, and no more."""
+
+
+def measure_first_token(path: Path, kind: str) -> None:
+    """Print the seconds from the start of a process to the first token of both programs, with a warm cache."""
+    def once(program: str) -> tuple[float, str]:
+        started = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", ANSWERS[program], str(path), str(mlc.get_num_threads())],
+                              capture_output=True, text=True, check=True)
+        return time.perf_counter() - started, done.stdout
+
+    programs = ("mlc", "llama.cpp")
+    found = [[once(program) for program in programs] for _ in range(ROUNDS + 1)][1:]     # the first fills the cache
+    ours, theirs = (min(seconds for seconds, _ in column) for column in zip(*found))
+    same = "the same token" if len({token for row in found for _, token in row}) == 1 else "other tokens"
+    print(f"{kind} first token          mlc {ours:8.2f} s   llama.cpp {theirs:8.2f} s   {theirs / ours:5.2f}x   {same}",
+          flush=True)
+
+
 def report(what: str, tokens: int, times: list[tuple[float, float]]) -> None:
     ours, theirs = (min(column) for column in zip(*times))
     print(f"{what:24} mlc {tokens / ours:8.1f}/s   llama.cpp {tokens / theirs:8.1f}/s   {theirs / ours:5.2f}x",
@@ -169,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure decoding and reading of prompts beside llama.cpp.")
     parser.add_argument("--folder", type=Path, help="where the files are, or are made")
     parser.add_argument("--shape", choices=SHAPES, default="small", help="of 0.5 or 1.1 billion parameters")
+    parser.add_argument("--first-token", action="store_true", help="measure processes up to the first token")
     parser.add_argument("types", nargs="*", help=f"of weights (default: {' '.join(TYPES)})")
     options = parser.parse_args()
     numbers = np.random.default_rng(0).integers(0, 1 << 60, 1 << 25)
@@ -181,7 +222,7 @@ def main() -> None:
             if not path.exists():
                 write_gguf(path, content(SHAPES[options.shape]), kind)
             print(f"{kind}: {path.stat().st_size / 1e6:.0f} MB")
-            measure(path, kind)
+            (measure_first_token if options.first_token else measure)(path, kind)
 
 
 if __name__ == "__main__":
