@@ -45,6 +45,12 @@ class Ranks(Protocol):
     def collective(self, op: Op, x: Any) -> Any:
         """The result of this rank of an operation in which others take part, for its operand x."""
 
+    def start(self, op: Op, x: Any) -> Any:
+        """Begin such an operation, without waiting for the others; the request."""
+
+    def wait(self, op: Op, request: Any) -> Any:
+        """The result of the operation of a request, for which `op` waits."""
+
     def send(self, op: Op, x: Any) -> None:
         """Send x to another rank, without waiting for it."""
 

@@ -67,7 +67,8 @@ def in_buffers(module: Op) -> None:
 
 
 COLLECTIVES = frozenset(op.name for op in vars(shard).values() if isinstance(op, type)
-                        and issubclass(op, shard.Collective | shard.ProcessIndex | shard.Message) and op.name)
+                        and issubclass(op, shard.Collective | shard.ProcessIndex | shard.Message | shard.Wait)
+                        and op.name)
 """The names of operations that only the program of one rank has."""
 
 TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith", "shard"}),

@@ -5,7 +5,9 @@ gives  PARTITIONED, in which @main has only collectives, the rank's position, an
 why    a segment is compiled like any program; the collectives between them are carried out by whoever calls them
 
 An operation is in the first segment that its operands allow, so there are as few as possible: in that of the operations
-that compute them, or after the collectives that they come from. A slice that depends on the rank's position is computed
+that compute them, or after the collectives that they come from. Where collectives overlap with computation
+(`overlap_collectives`), segments are what is between them in the order of the function. What costs nothing, such as a
+constant, is computed in each segment that uses it. A slice that depends on the rank's position is computed
 in the segments, from that position, so that all ranks have the same code.
 """
 
@@ -14,12 +16,14 @@ from __future__ import annotations
 from mlc.dialects import func, shard, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.shard.mesh import Axes
-from mlc.ir.core import Op, Symbol, Value, at_end, before
+from mlc.dialects.tensor.traits import is_free
+from mlc.ir.core import Op, OpResult, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType, i64
 from mlc.passes.analysis.dependence_order import restore_dominance
 from mlc.passes.analysis.free_values import free_values
-from mlc.passes.analysis.segments import Segments, is_between_segments
+from mlc.passes.analysis.segment_cost import bytes_of
+from mlc.passes.analysis.segments import Segments, is_between_segments, is_ordered
 from mlc.passes.forms import PARTITIONED
 
 
@@ -27,13 +31,16 @@ def run(module: Op) -> None:
     """Outline the segments of every function that has a mesh."""
     for function in list(module.inside(Func)):
         if "partitioned" in function.attrs and "position" not in function.attrs:
+            ordered = is_ordered(function)
             _slice_by_position(function)
+            _compute_again(function)
             for number, ops in _by_number(Segments.of(function)).items():
-                _outline(function, number, ops)
+                _outline(function, number, ops, ordered)
             for op in reversed(list(function.block)):      # scalars, which each segment has for itself
                 if not op.terminator and op.pure and not any(r.uses for r in op.results):
                     op.erase()
-            restore_dominance(function.block, early=is_between_segments)
+            if not ordered:
+                restore_dominance(function.block, early=is_between_segments)
 
 
 def _by_number(segments: Segments) -> dict[int, list[Op]]:
@@ -46,21 +53,44 @@ def _by_number(segments: Segments) -> dict[int, list[Op]]:
 
 def _slice_by_position(function: Func) -> None:
     """Replace slices of what every rank has by slices at the rank's position."""
-    positions: dict[Axes, Value] = {}
+    positions: dict[Axes, OpResult] = {}
     for op in [op for op in function.block if isinstance(op, shard.AllSlice)]:
         with before(op, op.loc):
             size = tensor.Full(op.result.type.shape[op.axis], (), i64).result
             if op.axes not in positions:
                 positions[op.axes] = shard.ProcessIndex(op.mesh, op.axes).result
+                positions[op.axes].op.move_before(next(iter(function.block)))
             at = tensor.Mul(positions[op.axes], size).result
             zero = tensor.Full(0, (), i64).result
             starts = tuple(at if axis == op.axis else zero for axis in range(op.x.type.rank))
             op.replace_by(tensor.DynamicSlice(op.x, starts, op.result.type.shape).result)
 
 
-def _outline(function: Func, number: int, ops: list[Op]) -> None:
-    """Replace the operations of a segment by a call at the end of the function."""
+def _compute_again(function: Func) -> None:
+    """Have each segment compute what costs nothing and is no longer than its operands."""
+    number = Segments.of(function).number
+    for op in reversed(list(function.block)):
+        if not is_free(op) or not op.pure or len(op.results) != 1 or sum(map(bytes_of, op.operands)) > bytes_of(
+                op.results[0]):
+            continue
+        copies: dict[int, Value] = {}
+        for user in [o for o in function.block if o in set(op.result.users)]:
+            at = number.get(user, number[op])
+            if at == number[op]:
+                continue
+            if at not in copies:
+                with before(user, op.loc):
+                    copy = op.insert_clone({})
+                number[copy], copies[at] = at, copy.result
+            for i, v in enumerate(user.operands):
+                if v is op.result:
+                    user.set_operand(i, copies[at])
+
+
+def _outline(function: Func, number: int, ops: list[Op], ordered: bool) -> None:
+    """Replace the operations of a segment by a call: in an ordered function at their place, otherwise at its end."""
     inside = set(ops)
+    place = ops[0] if ordered else function.block.terminator
     ops = [*_scalars(ops), *ops]
     own = {r for op in ops for r in op.results}
     takes = list(dict.fromkeys(v for op in ops for v in free_values(op) if v not in own))
@@ -74,7 +104,7 @@ def _outline(function: Func, number: int, ops: list[Op]) -> None:
             made.block.insert(op.clone(mapping))
         func.Return(tuple(mapping[v] for v in gives))
     made.update_type()
-    with before(function.block.terminator, ops[0].loc):
+    with before(place, ops[0].loc):
         call = func.Call(name, tuple(takes), tuple(v.type for v in gives))
     for old, new in zip(gives, call.results):
         new.name = old.name

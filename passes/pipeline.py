@@ -87,9 +87,24 @@ DISTRIBUTED: Rows = (
     ("tensor", "dce", "collectives whose results are not used"),
     ("tensor", "split_stages", "the programs of the ranks of a pipeline; sums of equal collectives are one"),
     ("tensor", "combine_collectives", "after those that are equal or unused are gone"),
+    ("tensor", "overlap_collectives", "there will be no other collectives; segments are between starts and waits"),
     ("tensor", "outline_segments", "what is between collectives is compiled like any program"),
 )
 """(level, pass with options, reason for its place) of a program on a mesh, up to the segments of one rank."""
+
+
+OVERLAPPED = {"combine_collectives": f"combine_collectives{{bucket={1 << 20}}}"}
+"""Rows of a program in which collectives overlap with computation: a short bucket is on its way before the others."""
+
+
+def distributed(overlap: bool) -> list[Step]:
+    """The passes of a program on a mesh; `overlap_collectives` only where collectives are to overlap."""
+    rows = [text for _, text, _ in DISTRIBUTED]
+    if overlap:
+        rows = [OVERLAPPED.get(text, text) for text in rows]
+    else:
+        rows.remove("overlap_collectives")
+    return [step for text in rows for step in parse_pipeline(text)]
 
 ORDERS = {machine.order: _rows(machine) for machine in (CPU, GPU)}
 """The rows of the default machines, by kind."""

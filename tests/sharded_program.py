@@ -22,6 +22,8 @@ from mlc.tools.fuzzing import programs
 from tests.arrays import Array
 
 MESHES = ({"a": 2}, {"a": 3}, {"a": 2, "b": 3}, {"a": 2, "b": 2}, {"a": 5}, {"a": 7}, {"a": 2, "b": 2, "c": 2})
+OVERLAPPED = {"overlap_collectives": "overlap_collectives{call=0,flops=1000000}"}
+"""A pass, and what has it do something in small programs."""
 STEPS = tn.Sign, tn.Floor, tn.Ceil, tn.Round, tn.Compare, tn.Rem
 """Operations that a difference of rounding changes by more than that."""
 
@@ -31,7 +33,7 @@ def divided(module: Op, mesh: Mesh, args: Sequence[Sharding], results: Sequence[
     """@main of a module as the program of one rank, by all passes for meshes or by these."""
     function = next(op for op in module.inside(Func) if op.sym_name == "main")
     function.attrs |= {"mesh": mesh, "arg_shardings": tuple(args), "result_shardings": tuple(results)}
-    text = [passes] if passes else [row for _, row, _ in pipeline.DISTRIBUTED]
+    text = [passes] if passes else [OVERLAPPED.get(row, row) for _, row, _ in pipeline.DISTRIBUTED]
     Pipeline([step for row in text for step in parse_pipeline(row)]).run(module)
     return module
 

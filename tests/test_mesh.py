@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import mlc
 import mlc.distributed as dist
 from mlc import nn
 from mlc.backends.mesh import meshes
-from mlc.backends.transport import threads
+from mlc.backends.transport import current, threads
 from mlc.dialects.shard.mesh import Mesh
 from mlc.ir.diag import Error, UserError
+from mlc.passes import pipeline
 
 F = nn.functional
 RNG = np.random.default_rng(0)
@@ -66,6 +68,39 @@ def test_training_on_a_mesh_is_training_on_one_device() -> None:
         np.testing.assert_allclose(found, losses, rtol=1e-5)
         for got, want in zip(parameters, alone.parameters()):
             np.testing.assert_allclose(got, want.numpy(), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("plan", [dist.replicated, dist.FullySharded("data", least=1)])
+def test_overlapping_collectives_change_no_bit(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pipeline.OVERLAPPED, "overlap_collectives", "overlap_collectives{flops=1000000,call=0}")
+    base = network()
+
+    def rank(number: int) -> Any:
+        found = []
+        for overlap in (False, True):
+            mesh = dist.mesh({"data": 2}, overlap=overlap)
+            model = dist.distribute(copy.deepcopy(base), mesh, plan)
+            x, y = dist.shard(X, "data", mesh=mesh), dist.shard(Y, "data", mesh=mesh)
+            losses = trained(model, mlc.optim.AdamW(model.parameters(), lr=0.05), x, y, True)
+            loss = partial(lambda model, x, y: F.cross_entropy(model(x), y), model)
+            assert ("shard.wait" in dist.lower(loss, x, y)) == overlap
+            found.append((losses, [p.cpu().numpy().tobytes() for p in model.parameters()]))
+        return found
+
+    for without, overlapped in threads.run(2, rank):
+        assert without == overlapped
+
+
+@pytest.mark.parametrize(("backend", "neighbours", "wanted"), [("mpi", (0, 1), False), ("mpi", (0,), True),
+                                                              ("threads", (0,), False)])
+def test_collectives_overlap_where_a_network_carries_them(backend: str, neighbours: tuple[int, ...], wanted: bool,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    def rank(number: int) -> bool:
+        monkeypatch.setattr(current.transport(), "backend", backend)
+        return dist.mesh({"a": 2})._ranks.overlap
+
+    monkeypatch.setattr(meshes, "_neighbours", lambda transport: neighbours)
+    assert threads.run(2, rank) == [wanted] * 2
 
 
 @pytest.mark.slow

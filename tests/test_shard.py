@@ -69,6 +69,9 @@ def ranks_with(*bodies: str) -> list[Op]:
 
 
 REDUCE = "%r = shard.all_reduce %x {MESH} : tensor<2xf32>"
+START = "%q = shard.all_reduce_start %x {MESH} : (tensor<2xf32>) -> !shard.request<tensor<2xf32>>"
+WAIT = "%r = shard.wait %q : (!shard.request<tensor<2xf32>>) -> tensor<2xf32>"
+NEG = "%r = tensor.neg %x : tensor<2xf32>"
 
 
 @pytest.mark.parametrize(("bodies", "code", "message"), [
@@ -76,13 +79,27 @@ REDUCE = "%r = shard.all_reduce %x {MESH} : tensor<2xf32>"
     ((REDUCE, "%r = tensor.neg %x : tensor<2xf32>"), "MLC0966", "waits at shard.all_reduce along d for rank 1"),
     ((REDUCE, "%y = tensor.neg %x : tensor<2xf32>\n" + REDUCE.replace("%r", "%a") + "\n" + REDUCE), "MLC0966",
      "rank 1 waits at shard.all_reduce along d for rank 0"),
-], ids=["another kind", "one does not take part", "one does so twice"])
+    ((f"{START}\n{WAIT}", REDUCE), "MLC0965", "rank . is at shard.all_reduce.* of tensor<2xf32> along d"),
+    ((f"{START}\n{WAIT}", NEG), "MLC0966", "rank 0 waits at shard.all_reduce_start along d for rank 1"),
+    ((f"{START}\n{NEG}",) * 2, "MLC0989", "rank . never waits for its request"),
+    ((f"{START}\n{WAIT.replace('%r', '%a')}\n{WAIT}",) * 2, "MLC0989", "rank . has waited for this request before"),
+    ((f"{START}\n{REDUCE.replace('%r', '%a')}\n{WAIT}", f"{REDUCE.replace('%r', '%a')}\n{START}\n{WAIT}"), "MLC0965",
+     "shard.all_reduce_start of"),
+], ids=["another kind", "one does not take part", "one does so twice", "one waits at once", "one does not begin",
+        "never waited for", "waited for twice", "another order"])
 def test_mismatched_collectives_are_found_before_anything_runs(bodies: tuple[str, ...], code: str,
                                                                message: str) -> None:
     x = np.ones(2, np.float32)
     with pytest.raises(IRError, match=message) as error:
         ranks.interpret_each(ranks_with(*bodies), "main", [[x], [x]])
     assert error.value.code == code
+
+
+def test_a_rank_computes_while_a_collective_is_on_its_way() -> None:
+    """Rank 1 begins what rank 0 waits for only after it has received another one, which is no deadlock."""
+    module, = ranks_with(f"{START}\n%a = shard.all_reduce %x {{MESH, kind = \"max\"}} : tensor<2xf32>\n{WAIT}")
+    x = np.ones(2, np.float32)
+    assert [out[0].tolist() for out in ranks.interpret_each([module] * 2, "main", [[x], [2 * x]])] == [[3, 3]] * 2
 
 
 def test_one_rank_cannot_be_interpreted_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ import mlc
 import mlc.distributed as dist
 from mlc.backends.transport import threads
 from mlc.distributed import measured
-from mlc.distributed.simulation import simulated
+from mlc.distributed.simulation import Waiting, simulated
 from mlc.passes.analysis.segment_cost import SegmentCost
 
 SLOW = dist.Machine(flops=1e9, memory=1e30, latency=1e-3, network=1e6, call=0.0)
@@ -63,6 +64,36 @@ def test_a_message_takes_the_processors_of_both_ends() -> None:
     send, receive = (dist.Communication(kind, ("stage",), 4, None, 2, 7) for kind in ("send", "recv"))
     found = simulated([[send], [receive]], [1.0, 0.0], machine)
     assert found.total == 1 + (2 + 4) + 0.25 + (2 + 4)
+
+
+@pytest.mark.parametrize(("seconds", "total", "hidden"), [(3, 5, 3), (7, 7, 5)])
+def test_between_a_start_and_its_wait_passes_the_longer_time(seconds: int, total: float, hidden: float) -> None:
+    machine = dist.Machine(1.0, 1e30, 1.0, 1.0, 0.0)
+    sum_ = dist.Communication("all_reduce", ("data",), 4, None, 2, request=0)
+    work = SegmentCost(seconds, 0)
+    found = simulated([[sum_, work, Waiting(0)]], [0.0], machine)
+    assert (found.total, found.hidden, found.waiting) == (total, hidden, 0)
+    assert simulated([[replace(sum_, request=-1), work]], [0.0], machine).total == seconds + 5
+    busy = replace(machine, overhead=0.5)                  # of the two ends, one before and one after
+    assert simulated([[sum_, work, Waiting(0)]], [0.0], busy).total == total + 1
+    both: list[Any] = [sum_, replace(sum_, request=1), work, Waiting(0), Waiting(1)]
+    assert simulated([both], [0.0], machine).total == 10   # a network carries one after the other
+
+
+def test_the_report_says_what_overlaps() -> None:
+    def step(w: Any, x: Any) -> Any:
+        return x.mT @ x, (x @ w).mT @ x
+
+    found = []
+    for overlap in (False, True):
+        mesh = dist.mesh({"data": 2}, abstract=True, overlap=overlap)
+        w, x = dist.shard(mlc.ones(512, 512), mesh=mesh), dist.shard(mlc.ones(8192, 512), "data", mesh=mesh)
+        found.append(dist.report(step, w, x))
+    slow = dist.Machine(flops=5e10, memory=1e30, latency=1e-5, network=1e8, call=0.0)
+    without, with_ = (r.time(slow) for r in found)
+    assert without.total == pytest.approx(with_.total + with_.hidden, 1e-3) and with_.hidden > 0.01 > without.hidden
+    assert "on their way during segments: 1, " in str(found[1]) and "on their way" not in str(found[0])
+    assert found[0].sent == found[1].sent
 
 
 def test_the_speed_of_ranks_is_measured_by_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,11 +31,11 @@ def begin(op: Collective, x: Array, mesh: RankMesh) -> Callable[[], Array]:
         case ReduceScatter():
             return collectives.begin_reduce_scatter(transport, group, np.split(x, len(group), op.axis), op.kind)
         case AllGather():
-            out, axis = np.empty(op.result.type.shape, x.dtype), op.axis
+            out, axis = np.empty(op.content.shape, x.dtype), op.axis
             into = _blocks(out, len(group), axis)
             finish = collectives.begin_all_gather(transport, group, x, into=into)
         case AllToAll():
-            out, axis = np.empty(op.result.type.shape, x.dtype), op.concat
+            out, axis = np.empty(op.content.shape, x.dtype), op.concat
             into = _blocks(out, len(group), axis)
             finish = collectives.begin_all_to_all(transport, group, np.split(x, len(group), op.split),
                                                   shapes=[_block_shape(out.shape, len(group), axis)] * len(group),
@@ -76,9 +76,9 @@ def scratch_bytes(op: Collective) -> int:
         case ReduceScatter():                              # the parts of the others, and those for them
             return size * (n - 1) // n + (0 if _is_leading(shape, op.axis) else size)
         case AllGather():
-            return 0 if _is_leading(op.result.type.shape, op.axis) else size * n
+            return 0 if _is_leading(op.content.shape, op.axis) else size * n
         case AllToAll():
-            return size * ((not _is_leading(shape, op.split)) + (not _is_leading(op.result.type.shape, op.concat)))
+            return size * ((not _is_leading(shape, op.split)) + (not _is_leading(op.content.shape, op.concat)))
         case _:
             raise AssertionError(f"{op.name} is no collective of segments")
 

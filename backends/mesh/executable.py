@@ -118,7 +118,8 @@ class Entry(ArgumentChecks):
             if key not in self.programs:
                 name = self.interface.name
                 with self.mesh.compiling_once(), compiling:
-                    module = partitioned(self.executable.linked.module, name, self.mesh.topology, args, env)
+                    module = partitioned(self.executable.linked.module, name, self.mesh.topology, args, env,
+                                         self.mesh.overlap)
                     self.programs[key] = RankProgram(module, name, self.mesh, args)
             return self.programs[key]
 

@@ -36,6 +36,8 @@ class RankMesh:
     carrier    the transport of its messages; None for an abstract mesh, on which nothing runs
     number     N of its device `mesh:N`
     neighbours the ranks that are processes of this host, in order, with this one
+    overlap    whether collectives are on their way while segments run
+    asked      what was asked for: None if nothing was
     groups     those that were asked for, by axes
     """
 
@@ -43,6 +45,8 @@ class RankMesh:
     carrier: Transport | None = field(repr=False)
     number: int = 0
     neighbours: tuple[int, ...] = (0,)
+    overlap: bool = False
+    asked: bool | None = None
     groups: dict[Axes, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     @property
@@ -117,29 +121,40 @@ class RankMesh:
         return self.groups[axes]
 
 
-def make(topology: Mesh, abstract: bool = False) -> RankMesh:
+def make(topology: Mesh, abstract: bool = False, overlap: bool | None = None) -> RankMesh:
     """The mesh of all ranks of this thread's job with these axes, one for equal ones; UserError (MLC0969) if the job
-    has not as many ranks, unless it is abstract."""
+    has not as many ranks, unless it is abstract.
+
+    overlap  whether collectives overlap with computation; None if they do between hosts, where networks carry messages
+    """
     transport = None if abstract else current.transport() or _alone
     if transport is not None and transport.size != topology.ranks:
         raise UserError(f"a mesh of {' x '.join(map(str, topology.sizes))} needs {topology.ranks} ranks, and there "
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
                         hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "
                              "mlc.distributed.init_process_group()")
-    known = _known(topology, transport)
+    known = _known(topology, transport, overlap)
     if known is not None:
         return known
     neighbours = (0,) if transport is None else _neighbours(transport)
     with _making:                                          # another thread may have made it in the meantime
-        known = _known(topology, transport)
+        known = _known(topology, transport, overlap)
         if known is None:
-            _made.append(known := RankMesh(topology, transport, len(_made), neighbours))
+            known = RankMesh(topology, transport, len(_made), neighbours,
+                             _has_network(transport, neighbours) if overlap is None else overlap, overlap)
+            _made.append(known)
         return known
 
 
-def _known(topology: Mesh, transport: Transport | None) -> RankMesh | None:
+def _has_network(transport: Transport | None, neighbours: Sequence[int]) -> bool:
+    """Whether a network carries some of the messages; within a host, processors copy them."""
+    return transport is not None and transport.backend != "threads" and len(neighbours) < transport.size
+
+
+def _known(topology: Mesh, transport: Transport | None, overlap: bool | None) -> RankMesh | None:
     """The mesh with these axes that has been made before."""
-    return next((m for m in list(_made) if m.topology == topology and m.carrier is transport), None)
+    return next((m for m in list(_made) if m.topology == topology and m.carrier is transport and m.asked == overlap),
+                None)
 
 
 def _neighbours(transport: Transport) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from mlc.dialects.tensor.control import BindSize
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import Op, Symbol, Value, before
 from mlc.ir.diag import UserError
-from mlc.ir.passes import Pipeline, parse_pipeline
+from mlc.ir.passes import Pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim
 from mlc.ir.types import ComplexType, TensorType
@@ -48,11 +48,12 @@ class Placement:
 
 
 def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Placement],
-                sizes: Mapping[str, Dim] | None = None) -> Module:
+                sizes: Mapping[str, Dim] | None = None, overlap: bool = False) -> Module:
     """A copy of a recorded module in which function `name` is the program of one rank, of segments and collectives.
 
-    args   how each argument is divided
-    sizes  numbers for the size symbols
+    args     how each argument is divided
+    sizes    numbers for the size symbols
+    overlap  whether collectives may be on their way while segments run
     """
     copy = module.clone(env=dict(sizes) if sizes else None)
     assert isinstance(copy, Module)
@@ -66,7 +67,7 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Placement]
                                                else None for i in range(len(function.function_type.results)))
     function.attrs["open_results"] = tuple(gradients)      # a gradient is used where the state of an optimiser lies
     _gather_where_used(function, args)
-    Pipeline([step for _, text, _ in pipeline.DISTRIBUTED for step in parse_pipeline(text)]).run(copy)
+    Pipeline(pipeline.distributed(overlap)).run(copy)
     return copy
 
 
@@ -204,6 +205,8 @@ class RankProgram:
 
         sent   messages on their way
         begun  collectives on their way, by the slots of their results
+
+        Those with a request are finished in the background: MPI moves messages only while it is called.
         """
         taken = [values[slot] for slot in step.takes]
         if step.entry is not None:
@@ -216,6 +219,10 @@ class RankProgram:
         elif isinstance(step.op, shard.Recv):
             given = [receive(step.op, self.mesh)]
             sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
+        elif isinstance(step.op, shard.Start):
+            given = [self.mesh.transport.start(step.op.name, begin(step.op, taken[0], self.mesh))]
+        elif isinstance(step.op, shard.Wait):
+            given = [taken[0].wait()]
         else:
             assert isinstance(step.op, shard.Collective)
             begun.append((step.gives[0], begin(step.op, taken[0], self.mesh)))
@@ -247,7 +254,8 @@ def _put_together(steps: Sequence[_Step]) -> None:
 
 
 def _is_short(step: _Step) -> bool:
-    return isinstance(step.op, shard.Collective) and step.op.operand_bytes() <= TOGETHER
+    return (isinstance(step.op, shard.Collective) and not isinstance(step.op, shard.Start)
+            and step.op.operand_bytes() <= TOGETHER)
 
 
 def _compiled(module: Module, name: str, host: Toolchain) -> Any:

@@ -24,7 +24,7 @@ class Toolchain:
         self.mesh = mesh
 
     def key(self) -> Sequence[str]:
-        return str(pipeline.DISTRIBUTED), str(self.mesh.topology)
+        return str(pipeline.DISTRIBUTED), str(self.mesh.topology), str(self.mesh.overlap)
 
     def load_context(self) -> RankMesh:
         return self.mesh

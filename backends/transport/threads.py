@@ -41,7 +41,8 @@ class ThreadTransport(Transport):
             mailbox.end(self.rank)
 
 
-def run(size: int, function: Callable[[int], R], timeout: float = DEFAULT_TIMEOUT) -> list[R]:
+def run(size: int, function: Callable[[int], R], timeout: float = DEFAULT_TIMEOUT,
+        make: Callable[[Sequence[Mailbox], int, float], ThreadTransport] = ThreadTransport) -> list[R]:
     """Call a function on `size` threads, each a rank with its own current transport; the results by rank.
 
     An error of one rank ends the waiting of the others, and is the cause of the RankError that names it (MLC0970).
@@ -50,7 +51,7 @@ def run(size: int, function: Callable[[int], R], timeout: float = DEFAULT_TIMEOU
     errors: list[tuple[int, BaseException]] = []           # in the order in which they were raised
 
     def call(rank: int) -> None:
-        transport = ThreadTransport(mailboxes, rank, timeout)
+        transport = make(mailboxes, rank, timeout)
         try:
             with current.in_thread(transport):
                 results[rank] = function(rank)

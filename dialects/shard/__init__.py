@@ -17,9 +17,19 @@ from mlc.dialects.shard.collectives import (
 from mlc.dialects.shard.constraint import Shard
 from mlc.dialects.shard.mesh import Axes, Mesh, Sharding
 from mlc.dialects.shard.messages import Message, Recv, Send
+from mlc.dialects.shard.requests import (
+    AllGatherStart,
+    AllReduceStart,
+    AllToAllStart,
+    ReduceScatterStart,
+    RequestType,
+    Start,
+    Wait,
+)
 from mlc.dialects.shard.stages import Microbatch, PipelineMark, Stage, StageLike
 
 __all__ = [
-    "AllGather", "AllReduce", "AllSlice", "AllToAll", "Axes", "Collective", "Mesh", "Message", "Microbatch",
-    "PipelineMark", "ProcessIndex", "Recv", "ReduceScatter", "Send", "Shard", "Sharding", "Stage", "StageLike",
+    "AllGather", "AllGatherStart", "AllReduce", "AllReduceStart", "AllSlice", "AllToAll", "AllToAllStart", "Axes",
+    "Collective", "Mesh", "Message", "Microbatch", "PipelineMark", "ProcessIndex", "Recv", "ReduceScatter",
+    "ReduceScatterStart", "RequestType", "Send", "Shard", "Sharding", "Stage", "StageLike", "Start", "Wait",
 ]

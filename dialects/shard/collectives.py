@@ -43,6 +43,13 @@ class Collective(HostOp, TensorOp, pure=True):
         """The number of ranks that take part together."""
         return self.mesh.size(self.axes)
 
+    @property
+    def content(self) -> TensorType:
+        """The type of what it gives."""
+        type = self.result.type
+        assert isinstance(type, TensorType)
+        return type
+
     def of_group(self, xs: Sequence[Array]) -> list[Array]:
         """The results of all members of a group, given their operands, by position."""
         raise NotImplementedError
@@ -67,9 +74,11 @@ class Collective(HostOp, TensorOp, pure=True):
 
     def operand_bytes(self) -> int:
         """The bytes of the operand of a rank."""
-        shape = self.x.type.shape
-        assert all(isinstance(n, int) for n in shape), "shards have static shapes"
-        return int(np.prod(shape, dtype=np.int64)) * int(self.x.type.dtype.itemsize)
+        return _bytes(self.x.type)
+
+    def result_bytes(self) -> int:
+        """The bytes of the result of a rank."""
+        return _bytes(self.content)
 
     def _divided(self, x: TensorType, axis: int) -> TensorType:
         """A type with one dimension divided among the group."""
@@ -226,6 +235,11 @@ def sends_whole(ranks: int, size: int) -> bool:
     That is one phase of messages and not two; between two ranks it sends no more bytes.
     """
     return ranks > 1 and size <= WHOLE and (ranks - 1) * (ranks - 2) * size <= MORE * ranks
+
+
+def _bytes(type: TensorType) -> int:
+    assert isinstance(type.size, int), "shards have static shapes"
+    return type.size * int(type.dtype.itemsize)
 
 
 def ranks_of(op: Op, frame: Frame) -> Ranks:

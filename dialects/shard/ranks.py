@@ -1,7 +1,8 @@
 """shard, ranks: the interpreter of all ranks of a program at once.
 
-Each rank is a thread with an interpreter of its own. A collective waits for the other members of its group; one that
-they do not all run, or that some never reach, is an error that names the ranks and the places.
+Each rank is a thread with an interpreter of its own. A collective waits for the other members of its group, at once or
+where its request is waited for; one that they do not all run in the same order, or that some never reach, is an error
+that names the ranks and the places, and so is a request that is never waited for.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,10 @@ def joined(pieces: Sequence[Array | None], sharding: Sharding, mesh: Mesh) -> Ar
     return out
 
 
-@dataclass
+@dataclass(eq=False)
 class _Arrival:
+    """A rank at a collective, which it has begun."""
+
     op: Collective
     x: Array
     result: Array | None = None
@@ -87,7 +90,8 @@ class _Arrival:
 class _Meeting:
     """The place where the ranks meet.
 
-    waiting   the collective at which each waiting rank is
+    begun     for each group, the collectives that each member has begun and that are not complete, in order
+    waiting   the collective for which each waiting rank waits
     running   the number of ranks that are neither waiting nor at their end
     receiving what each rank that waits for a message receives
     messages  what has been sent and not received yet, by sender, receiver and tag
@@ -97,6 +101,7 @@ class _Meeting:
     def __init__(self, modules: Sequence[Op]) -> None:
         self.modules = modules
         self.changed = threading.Condition()
+        self.begun: dict[tuple[int, ...], dict[int, list[_Arrival]]] = {}
         self.waiting: dict[int, _Arrival] = {}
         self.running = len(modules)
         self.receiving: dict[int, Message] = {}
@@ -111,9 +116,10 @@ class _Meeting:
 
         def of(rank: int) -> None:
             interpreter = Interpreter(self.modules[rank])
-            interpreter.ranks = _Member(self, rank)
+            interpreter.ranks = member = _Member(self, rank)
             try:
                 results[rank] = interpreter.call(names[rank], args[rank])
+                member.check_waited()
             except Exception as error:
                 self._fail(error)
             finally:
@@ -173,41 +179,45 @@ class _Meeting:
                                        hint="for each shard.send there is a shard.recv of its tag")
 
     # -- collectives -----------------------------------------------------------------------------------------------
-    def meet(self, rank: int, op: Collective, x: Array) -> Array:
-        """Wait for the group of a rank at a collective, and return the rank's result."""
-        arrival = _Arrival(op, x)
+    def begin(self, rank: int, op: Collective, x: Array) -> _Arrival:
+        """Have a rank begin a collective, which is complete once the last member of its group does."""
+        arrival, group = _Arrival(op, x), tuple(op.mesh.group(rank, op.axes))
         with self.changed:
-            self.waiting[rank] = arrival
-            self.running -= 1
-            self._proceed(rank)
-            self.changed.wait_for(lambda: arrival.result is not None or self.problem is not None)
+            begun = self.begun.setdefault(group, {member: [] for member in group})
+            begun[rank].append(arrival)
+            at = len(begun[rank]) - 1                      # among those that are not complete
+            there = {member: others[at] for member, others in begun.items() if len(others) > at}
+            for member, other in there.items():
+                if not _match(op, other.op):
+                    self._report_mismatch(rank, op, member, other.op)
+                    raise self.problem or AssertionError
+            if len(there) == len(group):
+                assert at == 0, "they are complete in their order"
+                self._complete(begun)
+        return arrival
+
+    def _complete(self, begun: dict[int, list[_Arrival]]) -> None:
+        """Give the members of a group the results of the first collective that all have begun."""
+        arrived = [others.pop(0) for others in begun.values()]
+        for member, arrival, result in zip(begun, arrived, arrived[0].op.of_group([a.x for a in arrived])):
+            arrival.result = result
+            if self.waiting.get(member) is arrival:
+                del self.waiting[member]
+                self.running += 1
+        self.changed.notify_all()
+
+    def wait(self, rank: int, arrival: _Arrival) -> Array:
+        """Wait until a collective that a rank has begun is complete, and return the rank's result."""
+        with self.changed:
+            if arrival.result is None:
+                self.waiting[rank] = arrival
+                self.running -= 1
+                self._check_progress()
+                self.changed.wait_for(lambda: arrival.result is not None or self.problem is not None)
             if arrival.result is None:
                 assert self.problem is not None
                 raise self.problem
             return arrival.result
-
-    def _proceed(self, rank: int) -> None:
-        """Complete the collective of a rank that has just arrived, if it is the last of its group."""
-        op = self.waiting[rank].op
-        group = op.mesh.group(rank, op.axes)
-        there = [self.waiting.get(member) for member in group]
-        for member, other in zip(group, there):
-            if other is not None and not _match(op, other.op) and rank in other.op.mesh.group(member, other.op.axes):
-                self.problem = IRError(f"rank {rank} is at {op.name} of {op.x.type} along {', '.join(op.axes)}, rank "
-                                       f"{member} at {other.op.name} of {other.op.x.type} along "
-                                       f"{', '.join(other.op.axes)} ({other.op.loc})", code="MLC0965", loc=op.loc,
-                                       hint="all ranks of a group have the same collectives in the same order")
-                self.changed.notify_all()
-                return
-        arrived = [a for a in there if a is not None and _match(op, a.op)]
-        if len(arrived) < len(group):
-            self._check_progress()
-            return
-        for member, arrival, result in zip(group, arrived, op.of_group([a.x for a in arrived])):
-            arrival.result = result
-            del self.waiting[member]
-        self.running += len(group)
-        self.changed.notify_all()
 
     def _check_progress(self) -> None:
         """End all ranks if none of them can go on."""
@@ -217,11 +227,23 @@ class _Meeting:
             return self._report_deadlock()
         rank, arrival = min(self.waiting.items())
         op = arrival.op
-        missing = [r for r in op.mesh.group(rank, op.axes) if r not in self.waiting or not _match(
-            op, self.waiting[r].op)]
+        begun = self.begun[tuple(op.mesh.group(rank, op.axes))]
+        missing = [r for r, others in begun.items() if len(others) <= begun[rank].index(arrival)]
+        for member in missing:
+            other = self.waiting[member].op if member in self.waiting else None
+            if other is not None and rank in other.mesh.group(member, other.axes):
+                return self._report_mismatch(rank, op, member, other)
         self.problem = IRError(f"rank {rank} waits at {op.name} along {', '.join(op.axes)} for rank "
                                f"{', '.join(map(str, missing or [rank]))}, which never gets there", code="MLC0966",
                                loc=op.loc, hint="all ranks of a group have the same collectives in the same order")
+        self.changed.notify_all()
+
+    def _report_mismatch(self, rank: int, op: Collective, member: int, other: Collective) -> None:
+        """End all ranks, of which two have different collectives."""
+        self.problem = self.problem or IRError(
+            f"rank {rank} is at {op.name} of {op.x.type} along {', '.join(op.axes)}, rank {member} at {other.name} of "
+            f"{other.x.type} along {', '.join(other.axes)} ({other.loc})", code="MLC0965", loc=op.loc,
+            hint="all ranks of a group have the same collectives in the same order")
         self.changed.notify_all()
 
     def _report_deadlock(self) -> None:
@@ -246,12 +268,33 @@ class _Meeting:
 
 @dataclass(frozen=True)
 class _Member:
+    """A rank; `requests` are those that it has not waited for."""
+
     meeting: _Meeting
     rank: int
+    requests: list[_Arrival] = field(default_factory=list)
 
     def collective(self, op: Op, x: Any) -> Any:
         assert isinstance(op, Collective)
-        return self.meeting.meet(self.rank, op, x)
+        return self.meeting.wait(self.rank, self.meeting.begin(self.rank, op, x))
+
+    def start(self, op: Op, x: Any) -> Any:
+        assert isinstance(op, Collective)
+        self.requests.append(self.meeting.begin(self.rank, op, x))
+        return self.requests[-1]
+
+    def wait(self, op: Op, request: Any) -> Any:
+        if request not in self.requests:
+            op.fail(f"rank {self.rank} has waited for this request before", code="MLC0989",
+                    hint="a request is waited for once")
+        self.requests.remove(request)
+        return self.meeting.wait(self.rank, request)
+
+    def check_waited(self) -> None:
+        """IRError (MLC0989) if this rank is at its end and has not waited for all of its requests."""
+        for arrival in self.requests:
+            arrival.op.fail(f"rank {self.rank} never waits for its request", code="MLC0989",
+                            hint="write one shard.wait for each start of a collective")
 
     def send(self, op: Op, x: Any) -> None:
         assert isinstance(op, Message)

@@ -40,6 +40,9 @@ class DeviceMesh:
         axes: Name and number of ranks of each axis; ranks are numbered in row-major order.
         abstract: Whether the mesh is of no job: programs on it are lowered and reported, and not run. This process
             stands for rank 0.
+        overlap: Whether functions compute while collectives are on their way, where the model of a network in the
+            pass `overlap_collectives` says that this saves time; the bits are the same. By default they do if the ranks
+            are on more hosts than one: within a host, processors copy what is sent.
 
     Attributes:
         device: Name of the device, such as "mesh:0".
@@ -55,9 +58,9 @@ class DeviceMesh:
         ({'data': 1, 'model': 1}, {'data': 0, 'model': 0})
     """
 
-    def __init__(self, axes: Mapping[str, int], abstract: bool = False) -> None:
+    def __init__(self, axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None) -> None:
         try:
-            self._ranks = meshes.make(Topology.of(axes), abstract)
+            self._ranks = meshes.make(Topology.of(axes), abstract, overlap)
         except Error as error:
             error.loc = user_loc()
             raise
@@ -81,12 +84,13 @@ class DeviceMesh:
         return f"DeviceMesh({self.shape})"
 
 
-def mesh(axes: Mapping[str, int], abstract: bool = False) -> DeviceMesh:
+def mesh(axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None) -> DeviceMesh:
     """Make a mesh of all ranks of the job.
 
     Args:
         axes: Name and number of ranks of each axis, the major one first.
         abstract: Whether it is of no job, as of `DeviceMesh`.
+        overlap: Whether collectives overlap with computation, as of `DeviceMesh`.
 
     Returns:
         The mesh.
@@ -98,7 +102,7 @@ def mesh(axes: Mapping[str, int], abstract: bool = False) -> DeviceMesh:
         >>> mlc.distributed.mesh({"data": 1})
         DeviceMesh({'data': 1})
     """
-    return DeviceMesh(axes, abstract)
+    return DeviceMesh(axes, abstract, overlap)
 
 
 def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Spec] | None = None,

@@ -21,6 +21,7 @@ from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.mesh.program import RankProgram
 from mlc.backends.transport.transport import Transport
 from mlc.dialects import func
+from mlc.dialects.shard import RequestType
 from mlc.distributed import device_mesh
 from mlc.distributed.device_mesh import DeviceMesh
 from mlc.distributed.rank_program import Report, reported
@@ -76,7 +77,7 @@ def _segment_seconds(program: RankProgram) -> dict[str, float]:
             if not isinstance(step.op, func.Call):
                 _elsewhere.sum()
                 for slot, result in zip(step.gives, step.op.results):
-                    values[slot] = _zeros(result)
+                    values[slot] = None if isinstance(result.type, RequestType) else _zeros(result)
             else:
                 taken = [values[slot] for slot in step.takes]
                 start = now()

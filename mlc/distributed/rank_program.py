@@ -27,7 +27,7 @@ from mlc.call import record
 from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
 from mlc.dialects.shard.ranks import program_names
-from mlc.distributed.simulation import Communication, Work, simulated
+from mlc.distributed.simulation import Communication, Waiting, Work, simulated
 from mlc.distributed.time_model import Machine, Timing
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import as_backing_array
@@ -132,6 +132,9 @@ class Report:
                  f"each rank: arguments {_bytes(self.arguments)}, results {_bytes(self.results)}, in between at most "
                  f"{_bytes(self.between)}",
                  f"collectives: {len(self.collectives)}, each rank sends {_bytes(self.sent)}"]
+        hidden = [c.bytes for c in self.collectives if c.request >= 0]
+        if hidden:
+            lines.append(f"  on their way during segments: {len(hidden)}, {_bytes(sum(hidden))} sent")
         return "\n".join([*lines, *(f"  {kind} over {', '.join(axes)}: {len(sent)}, {_bytes(sum(sent))} sent"
                                     for (kind, axes), sent in groups.items())])
 
@@ -199,8 +202,11 @@ def _report(program: RankProgram, arguments: int, messages: Sequence[Sequence[sh
             work.append(replace(cost, seconds=seconds.get(op.callee)))
         elif isinstance(op, shard.Collective):
             kind = op.name.removeprefix("shard.")
-            work.append(Communication(kind, op.axes, op.bytes_sent(), op.loc, op.group_size(),
-                                      messages=op.messages_sent()))
+            work.append(Communication(kind.removesuffix("_start"), op.axes, op.bytes_sent(), op.loc, op.group_size(),
+                                      messages=op.messages_sent(),
+                                      request=step.gives[0] if isinstance(op, shard.Start) else -1))
+        elif isinstance(op, shard.Wait):
+            work.append(Waiting(step.takes[0]))
         elif isinstance(op, shard.Send):
             work.append(Communication("send", op.axes, op.bytes_sent(), op.loc, 2, op.tag))
         elif isinstance(op, shard.Recv):
@@ -224,7 +230,7 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
     recorded.mark_results()
     placed = [placement_of(x) for x in arrays]
-    return partitioned(recorded.trace.module, "main", mesh.topology, placed), mesh, arrays
+    return partitioned(recorded.trace.module, "main", mesh.topology, placed, overlap=mesh.overlap), mesh, arrays
 
 
 def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) -> int:
@@ -236,17 +242,25 @@ def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) 
     most = now = scratch = 0
     on_the_way: dict[int, int] = {}
     for step in program.steps:
-        sizes |= {slot: bytes_of(v) for slot, v in zip(step.gives, step.op.results)}
+        op = step.op
+        if isinstance(op, shard.Wait):                     # what its request holds becomes the result
+            now -= sizes.pop(step.takes[0])
+        sizes |= {slot: bytes_of(v) for slot, v in zip(step.gives, op.results)}
+        if isinstance(op, shard.Start):
+            sizes[step.gives[0]] = op.result_bytes() + scratch_bytes(op)
         now += sum(sizes[slot] for slot in step.gives)
-        scratch += scratch_bytes(step.op) if isinstance(step.op, shard.Collective) else 0
+        scratch += scratch_bytes(op) if isinstance(op, shard.Collective) and not isinstance(op, shard.Start) else 0
         most = max(most, now + scratch)
         scratch = scratch if step.with_next else 0
         freed = sum(sizes.pop(slot, 0) for slot in step.last)
-        if isinstance(step.op, shard.Send):
-            on_the_way[step.op.tag] = freed
+        if isinstance(op, shard.Start):                    # it holds the operand
+            sizes[step.gives[0]] += freed
             freed = 0
-        elif isinstance(step.op, shard.Recv):
-            freed += sum(on_the_way.pop(tag, 0) for tag in _received_before(step.op, messages[step.op.peer]))
+        if isinstance(op, shard.Send):
+            on_the_way[op.tag] = freed
+            freed = 0
+        elif isinstance(op, shard.Recv):
+            freed += sum(on_the_way.pop(tag, 0) for tag in _received_before(op, messages[op.peer]))
         now -= freed
     now -= sum(on_the_way.values())
     arena = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)

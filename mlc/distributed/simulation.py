@@ -27,6 +27,7 @@ class Communication:
         ranks: Number of ranks that take part together.
         tag: Number of the message of a pipeline; -1 of a collective.
         messages: Number of messages that a rank sends.
+        request: Number of the request that it begins, if segments run while it is on its way; -1 if none do.
 
     Example:
         >>> mlc.distributed.Communication("all_reduce", ("data",), 96, None, 4).bytes
@@ -40,9 +41,17 @@ class Communication:
     ranks: int
     tag: int = -1
     messages: int = 1
+    request: int = -1
 
 
-Work = SegmentCost | Communication
+@dataclass(frozen=True)
+class Waiting:
+    """The place where a rank waits for a collective that it has begun: `request` is its number."""
+
+    request: int
+
+
+Work = SegmentCost | Communication | Waiting
 """A part of the program of a rank."""
 
 
@@ -55,6 +64,8 @@ class _Position:
     spent    seconds of segments, and of communication
     sends    the message that it is sending now
     link     when what it has sent last has left
+    on_way   collectives that it has begun, by request: the collective, and when it is done
+    hidden   seconds in which collectives are on their way and nobody waits for them
     """
 
     todo: list[Work]
@@ -63,6 +74,8 @@ class _Position:
     spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
     sends: Communication | None = None
     link: float = 0.0
+    on_way: dict[int, tuple[Communication, float]] = field(default_factory=dict)
+    hidden: float = 0.0
 
 
 def simulated(positions: Sequence[Sequence[Work]], before: Sequence[float], machine: Machine) -> Timing:
@@ -93,17 +106,24 @@ class _Simulation:
             speed = min(1.0, free / len(running)) if running else 1.0
             assert speed > 0, "ranks that wait leave some of their processors to others"
             seconds = min([p.left / speed for p in running] + [at - self.now for at in awaited])
+            for p in self.positions:
+                if p.left == 0 and p.todo and isinstance(p.todo[-1], Waiting):
+                    p.spent[1] += seconds
+                    p.hidden -= seconds
             self.now += seconds
             for p in running:
                 p.left = 0.0 if p.left <= seconds * speed * (1 + 1e-12) else p.left - seconds * speed
                 p.spent[p.communicates] += seconds
         n = len(self.positions)
         compute, communication = (sum(p.spent[i] for p in self.positions) / n for i in (0, 1))
-        return Timing(compute, communication, self.now - compute - communication)
+        return Timing(compute, communication, self.now - compute - communication,
+                      sum(p.hidden for p in self.positions) / n)
 
     def _awaited(self, position: _Position) -> float:
-        """The time at which a message comes that a position waits for; inf if it waits for none that is sent."""
+        """The time at which that comes for which a position waits; inf if it waits for nothing that is sent."""
         step = position.todo[-1] if position.todo else None
+        if isinstance(step, Waiting):
+            return position.on_way[step.request][1]
         return self.arrived.get(step.tag, (math.inf, 0))[0] if isinstance(step, Communication) else math.inf
 
     def _advance(self, position: _Position) -> bool:
@@ -119,17 +139,35 @@ class _Simulation:
         if not position.todo or (self._awaited(position) > self.now and _receives(position.todo[-1])):
             return False
         step = position.todo.pop()
-        position.communicates = isinstance(step, Communication)
+        position.communicates = not isinstance(step, SegmentCost)
         if isinstance(step, SegmentCost):
             position.left = self.machine.segment(step)
+        elif isinstance(step, Waiting):
+            begun, _ = position.on_way.pop(step.request)
+            position.left = self.machine.handling(begun.messages, begun.bytes) / 2
+        elif step.request >= 0:
+            self._begin(position, step)
         elif step.kind == "recv":
             position.left = self.machine.handling(1, self.arrived[step.tag][1]) / 2
         elif step.kind == "send":
             position.left, position.sends = self.machine.handling(1, step.bytes) / 2, step
         else:
-            position.left = self.machine.communication(step)
+            before = max(0.0, position.link - self.now) if position.on_way else 0.0
+            position.left = before + self.machine.communication(step)
         return True
+
+    def _begin(self, position: _Position, step: Communication) -> None:
+        """Have a collective be on its way: a processor takes half of what it handles now, the rest when it waits.
+
+        The network carries the collectives of a position one after the other.
+        """
+        handled = self.machine.handling(step.messages, step.bytes)
+        position.left = handled / 2
+        on_way = max(0.0, self.machine.communication(step) - handled)
+        position.link = max(self.now + position.left, position.link) + on_way
+        position.on_way[step.request] = step, position.link
+        position.hidden += on_way
 
 
 def _receives(step: Work) -> bool:
-    return isinstance(step, Communication) and step.kind == "recv"
+    return isinstance(step, Waiting) or (isinstance(step, Communication) and step.kind == "recv")

@@ -3,7 +3,8 @@
 A segment takes the time of its arithmetic and that of the bytes that it moves, since its kernels run one after the
 other and few are bound by both, or the time that was measured. A collective takes a latency for each message and the
 time of its bytes (the alpha-beta model), with the messages of `backends/transport`, and so much of the processors at
-both ends (as in the model LogGP). Where the ranks of a host outnumber its processors, they share them
+both ends (as in the model LogGP). Between a start and its wait, it takes the longer of its time on the network and that
+of the segments; the processors' part is not hidden. Where the ranks of a host outnumber its processors, they share them
 (`mlc/distributed/simulation.py`).
 
 Example:
@@ -38,6 +39,7 @@ class Timing:
         compute: Seconds of the segments.
         communication: Seconds of the collectives, and of the agreement of the ranks on what they call.
         waiting: Seconds in which a rank of a pipeline waits for messages: its bubble. Like the others, the mean of all.
+        hidden: Seconds of collectives that are on their way while segments run; they are in none of the others.
 
     Example:
         >>> mlc.distributed.Timing(0.5, 0.25).total
@@ -47,10 +49,11 @@ class Timing:
     compute: float
     communication: float
     waiting: float = 0.0
+    hidden: float = 0.0
 
     @property
     def total(self) -> float:
-        """Seconds in all: collectives do not overlap with segments."""
+        """Seconds in all: of collectives that overlap with segments, the part in which a rank waits for them."""
         return self.compute + self.communication + self.waiting
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mlc.distributed.cluster import Cluster
-from mlc.distributed.simulation import Communication, Work, simulated
+from mlc.distributed.simulation import Communication, Waiting, Work, simulated
 from mlc.distributed.time_model import Timing
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
@@ -228,6 +228,7 @@ class PlanCost:
 
     def _seconds(self, work: Work) -> float:
         cluster = self._placed
+        assert not isinstance(work, Waiting), "nothing overlaps"
         return cluster.segment(work) if isinstance(work, SegmentCost) else cluster.communication(work)
 
     @cached_property

@@ -175,4 +175,14 @@ example python:
     cluster = mlc.distributed.Cluster(1e14, 1e12, 1e-6, 1e10, 1e-5)
     mlc.distributed.plan_transformer(model, cluster, ranks=4, batch=64, memory=1e6)
 fix: take more ranks, with more memory, or numbers of ranks and of sequences that divide.
+
+MLC0989 A collective that is begun is not waited for once.
+Its request holds the operand and the result until then; so does MPI's.
+example mlir:
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %q = shard.all_reduce_start %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"]} :
+          (tensor<2xf32>) -> !shard.request<tensor<2xf32>>
+      func.return %x : tensor<2xf32>
+    }
+fix: write one shard.wait for each start, in the same block.
 '''

@@ -31,3 +31,39 @@ func.func @main(%x: tensor<6x2xf32>) -> (tensor<3xf32>, tensor<2xf32>) attribute
 // CHECK-NEXT:     func.return %1#0, %3 : tensor<3xf32>, tensor<2xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }
+// -----
+// operations are in order where a collective is on its way: they run between its start and where it is waited for, and
+// each segment has constants of its own
+func.func @ordered(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) attributes {partitioned = true, mesh = #shard.mesh<axes = ["d"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [[]]>], result_shardings = [#shard.sharding<dims = [[]]>, #shard.sharding<dims = [[]]>]} {
+  %0 = tensor.full 3.0 : tensor<f32>
+  %1 = tensor.mul %x, %0 : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+  %2 = shard.all_reduce_start %1 {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"]} : (tensor<2xf32>) -> !shard.request<tensor<2xf32>>
+  %3 = tensor.exp %x : tensor<2xf32>
+  %4 = shard.wait %2 : (!shard.request<tensor<2xf32>>) -> tensor<2xf32>
+  %5 = tensor.add %4, %0 : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+  func.return %3, %5 : tensor<2xf32>, tensor<2xf32>
+}
+// CHECK:      module {
+// CHECK-NEXT:   func.func @ordered_segment_0(%x: tensor<2xf32>) -> tensor<2xf32> {
+// CHECK-NEXT:     %0 = tensor.full 3.0 : tensor<f32>
+// CHECK-NEXT:     %1 = tensor.mul %x, %0 : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+// CHECK-NEXT:     func.return %1 : tensor<2xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @ordered_segment_1(%x: tensor<2xf32>) -> tensor<2xf32> {
+// CHECK-NEXT:     %0 = tensor.exp %x : tensor<2xf32>
+// CHECK-NEXT:     func.return %0 : tensor<2xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @ordered_segment_2(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+// CHECK-NEXT:     %0 = tensor.full 3.0 : tensor<f32>
+// CHECK-NEXT:     %1 = tensor.add %arg0, %0 : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+// CHECK-NEXT:     func.return %1 : tensor<2xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @ordered(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) attributes {partitioned = true, mesh = #shard.mesh<axes = ["d"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = {{\[\[}}]]>], result_shardings = [#shard.sharding<dims = {{\[\[}}]]>, #shard.sharding<dims = {{\[\[}}]]>]} {
+// CHECK-NEXT:     %0 = func.call @ordered_segment_0(%x) : tensor<2xf32>
+// CHECK-NEXT:     %1 = shard.all_reduce_start %0 {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"]} : (tensor<2xf32>) -> !shard.request<tensor<2xf32>>
+// CHECK-NEXT:     %2 = func.call @ordered_segment_1(%x) : tensor<2xf32>
+// CHECK-NEXT:     %3 = shard.wait %1 : (!shard.request<tensor<2xf32>>) -> tensor<2xf32>
+// CHECK-NEXT:     %4 = func.call @ordered_segment_2(%3) : tensor<2xf32>
+// CHECK-NEXT:     func.return %2, %4 : tensor<2xf32>, tensor<2xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

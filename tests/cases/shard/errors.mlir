@@ -29,3 +29,12 @@ func.func @microbatch(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = shard.microbatch %x {number = -1} : tensor<4xf32> // error: there is no microbatch -1
   func.return %0 : tensor<4xf32>
 }
+// -----
+func.func @no_request(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shard.wait %x : (tensor<4xf32>) -> tensor<4xf32> // error: tensor<4xf32> is no request
+  func.return %0 : tensor<4xf32>
+}
+// -----
+func.func @no_tensor(%q: !shard.request<f32>) { // error: a request is for a tensor, not for f32
+  func.return
+}

@@ -20,3 +20,15 @@ func.func @pipeline(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {mesh = #
   %3 = shard.recv {mesh = #shard.mesh<axes = ["stage"], sizes = [2]>, axes = ["stage"], tag = 1, source = 0} : () -> tensor<4x6xf32>
   func.return %3 : tensor<4x6xf32>
 }
+// -----
+func.func @requests(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<8x6xf32>, tensor<2x6xf32>, tensor<8x3xf32>) {
+  %0 = shard.all_reduce_start %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], kind = "max"} : (tensor<4x6xf32>) -> !shard.request<tensor<4x6xf32>>
+  %1 = shard.all_gather_start %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} : (tensor<4x6xf32>) -> !shard.request<tensor<8x6xf32>>
+  %2 = shard.reduce_scatter_start %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} : (tensor<4x6xf32>) -> !shard.request<tensor<2x6xf32>>
+  %3 = shard.all_to_all_start %x {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], split = 1, concat = 0} : (tensor<4x6xf32>) -> !shard.request<tensor<8x3xf32>>
+  %4 = shard.wait %0 : (!shard.request<tensor<4x6xf32>>) -> tensor<4x6xf32>
+  %5 = shard.wait %1 : (!shard.request<tensor<8x6xf32>>) -> tensor<8x6xf32>
+  %6 = shard.wait %2 : (!shard.request<tensor<2x6xf32>>) -> tensor<2x6xf32>
+  %7 = shard.wait %3 : (!shard.request<tensor<8x3xf32>>) -> tensor<8x3xf32>
+  func.return %4, %5, %6, %7 : tensor<4x6xf32>, tensor<8x6xf32>, tensor<2x6xf32>, tensor<8x3xf32>
+}
