@@ -42,7 +42,7 @@ class DeviceMesh:
             stands for rank 0.
         overlap: Whether functions compute while collectives are on their way, where the model of a network in the
             pass `overlap_collectives` says that this saves time; the bits are the same. By default they do if the ranks
-            are on more hosts than one: within a host, processors copy what is sent.
+            are on more hosts than one, since within a host, processors copy what is sent.
 
     Attributes:
         device: Name of the device, such as "mesh:0".
