@@ -47,13 +47,15 @@ def _buckets(function: Func, small: int, bucket: int) -> list[list[Collective]]:
     open_: dict[Any, list[Collective]] = {}
     out: list[list[Collective]] = []
     for op in list(function.block):
-        if isinstance(op, Collective):
-            depth[op] = depth.get(op.x.op, -1) + 1 if op.x.op is not None else 0
-        if not isinstance(op, shard.AllReduce | shard.AllGather | shard.ReduceScatter) or op.operand_bytes() > small:
+        if isinstance(op, Collective | shard.After):
+            depth[op] = (depth.get(op.x.op, -1) if op.x.op is not None else -1) + isinstance(op, Collective)
+        kinds = shard.AllReduce | shard.AllGather | shard.ReduceScatter | shard.Shift
+        if not isinstance(op, kinds) or op.operand_bytes() > small:
             continue
         if getattr(op, "axis", 0) != 0 or not op.operand_bytes() or not allowed("collective", op):
             continue
-        key = type(op), op.mesh, op.axes, getattr(op, "kind", ""), op.x.type.dtype, ready[op.result], depth[op]
+        how = getattr(op, "kind", ""), getattr(op, "offset", 0)
+        key = type(op), op.mesh, op.axes, how, op.x.type.dtype, ready[op.result], depth[op]
         group = open_.get(key)
         if group is None or sum(o.operand_bytes() for o in (*group, op)) > bucket:
             group = open_[key] = []

@@ -102,16 +102,19 @@ class _Partition:
                     hint="run propagate-shardings")
         operands = [self._lying(v, _along(labels, factors)) if isinstance(v.type, TensorType) else self.scalars[v]
                     for v, labels in zip(op.operands, rule.operands)]
-        if isinstance(op, shard.StageLike):                # which takes nothing but the stage from the other value
-            operands[1] = self.local[op.like][0]
+        if isinstance(op, shard.StageLike | shard.After):  # which take nothing but the stage or the time from the other
+            operands[1] = self.local[op.operands[1]][0]
         if not isinstance(op.result.type, TensorType):
             made = op.with_operands(operands)
             self.scalars[op.result] = _clean(made).results[0]
             return
         own = _along(rule.result, factors)
-        made = _clean(op.on_shard(operands, own.local(op.result.type.shape, self.mesh)))
+        if isinstance(op, shard.Roll):
+            value = op.on_ranks(operands[0], self.mesh, own.dims[op.axis])
+        else:
+            value = _clean(op.on_shard(operands, own.local(op.result.type.shape, self.mesh))).results[0]
         partial = tuple(axis for f in sorted(rule.reduced) for axis in factors[f])
-        value, own = self._combined(made.results[0], own, partial, rule, target)
+        value, own = self._combined(value, own, partial, rule, target)
         value.name = op.result.name
         self.local[op.result] = self._moved(value, own, target), target
 

@@ -16,6 +16,7 @@ from mlc.backends.transport import collectives
 from mlc.backends.transport.transport import MESSAGE_TAGS, Request, wait_for
 from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, sends_whole
 from mlc.dialects.shard.messages import Recv, Send
+from mlc.dialects.shard.shift import Shift
 from mlc.ir.sizes import Dim
 from mlc.ir.types import to_numpy
 
@@ -30,6 +31,8 @@ def begin(op: Collective, x: Array, mesh: RankMesh) -> Callable[[], Array]:
             return collectives.begin_all_reduce(transport, group, x, op.kind)
         case ReduceScatter():
             return collectives.begin_reduce_scatter(transport, group, np.split(x, len(group), op.axis), op.kind)
+        case Shift():
+            return collectives.begin_shift(transport, group, x, op.offset)
         case AllGather():
             out, axis = np.empty(op.content.shape, x.dtype), op.axis
             into = _blocks(out, len(group), axis)
@@ -75,6 +78,8 @@ def scratch_bytes(op: Collective) -> int:
             return -(-size // n) if op.x.type.size % n else 0
         case ReduceScatter():                              # the parts of the others, and those for them
             return size * (n - 1) // n + (0 if _is_leading(shape, op.axis) else size)
+        case Shift():
+            return 0
         case AllGather():
             return 0 if _is_leading(op.content.shape, op.axis) else size * n
         case AllToAll():

@@ -219,6 +219,8 @@ class RankProgram:
         elif isinstance(step.op, shard.Recv):
             given = [receive(step.op, self.mesh)]
             sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
+        elif isinstance(step.op, shard.After):
+            given = taken[:1]
         elif isinstance(step.op, shard.Start):
             given = [self.mesh.transport.start(step.op.name, begin(step.op, taken[0], self.mesh))]
         elif isinstance(step.op, shard.Wait):

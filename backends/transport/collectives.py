@@ -8,6 +8,7 @@ bytes on the wire are those of the theory, for n ranks and arrays of S bytes, pe
     reduce_scatter  (n-1)/n S               the same, and the owner of a piece folds it
     all_reduce      2 (n-1)/n S             a reduce_scatter of pieces, and an all_gather of the results; or, where that
                                             takes hardly more (`sends_whole`), every rank sends its array to each other
+    shift           S                       to one rank, around a ring
     broadcast       S for each receiver     along a binomial tree
 
 A `begin_...` variant sends what this rank has, and returns a function that waits for the others and gives the result.
@@ -139,6 +140,27 @@ def begin_all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: f
         _begun(t, group, name, [into[me]] * n, into, deadline, tag)()
         t.traffic.add(name, _bytes_for_others(me, pieces) + mine.nbytes * (n - 1))
         return result.reshape(x.shape)
+
+    return finish
+
+
+def begin_shift(t: Transport, group: Group, x: Array, offset: int, timeout: float | None = None,
+                tag: int | None = None) -> Callable[[], Array]:
+    """Send the array `offset` positions on, around the ring of the group; the function that waits for the one that
+    comes from as many positions before."""
+    name, me, n, x = "shift", position(t, group), len(group), _contiguous(x)
+    tag, deadline = t.next_tag(group) if tag is None else tag, t.deadline(timeout)
+    if offset % n == 0:
+        return lambda: x
+    result, source, to = np.empty_like(x), group[(me - offset) % n], group[(me + offset) % n]
+    received = t.receive(source, tag, result)
+    sent = t.send(to, tag, x)
+
+    def finish() -> Array:
+        wait_for(name, source, received, deadline)
+        wait_for(name, to, sent, deadline)
+        t.traffic.add(name, x.nbytes)
+        return result
 
     return finish
 

@@ -23,13 +23,16 @@ from mlc.dialects.shard.requests import (
     AllToAllStart,
     ReduceScatterStart,
     RequestType,
+    ShiftStart,
     Start,
     Wait,
 )
+from mlc.dialects.shard.shift import After, Roll, Shift
 from mlc.dialects.shard.stages import Microbatch, PipelineMark, Stage, StageLike
 
 __all__ = [
-    "AllGather", "AllGatherStart", "AllReduce", "AllReduceStart", "AllSlice", "AllToAll", "AllToAllStart", "Axes",
-    "Collective", "Mesh", "Message", "Microbatch", "PipelineMark", "ProcessIndex", "Recv", "ReduceScatter",
-    "ReduceScatterStart", "RequestType", "Send", "Shard", "Sharding", "Stage", "StageLike", "Start", "Wait",
+    "After", "AllGather", "AllGatherStart", "AllReduce", "AllReduceStart", "AllSlice", "AllToAll", "AllToAllStart",
+    "Axes", "Collective", "Mesh", "Message", "Microbatch", "PipelineMark", "ProcessIndex", "Recv", "ReduceScatter",
+    "ReduceScatterStart", "RequestType", "Roll", "Send", "Shard", "Sharding", "Shift", "ShiftStart", "Stage",
+    "StageLike", "Start", "Wait",
 ]

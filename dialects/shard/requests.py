@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, ranks_of
+from mlc.dialects.shard.shift import Shift
 from mlc.dialects.tensor.traits import HostOp
 from mlc.ir.core import Op, Value
 from mlc.ir.types import TYPE_READERS, TensorType, Type
@@ -103,6 +104,14 @@ class AllToAllStart(Start, AllToAll, name="shard.all_to_all_start", pure=False):
     """
 
 
+class ShiftStart(Start, Shift, name="shard.shift_start", pure=False):
+    """result = a request for x of the rank `offset` positions before, around the ring of the group
+
+        %q = shard.shift_start %x {mesh = #shard.mesh<axes = ["d"], sizes = [3]>, axes = ["d"], offset = 1} :
+            (tensor<2xf32>) -> !shard.request<tensor<2xf32>>
+    """
+
+
 class Wait(HostOp, name="shard.wait", pure=False):
     """result = what the collective of a request gives, once all ranks of its group have begun it
 
@@ -130,5 +139,5 @@ class Wait(HostOp, name="shard.wait", pure=False):
 
 
 STARTS: dict[type[Op], type[Start]] = {AllReduce: AllReduceStart, ReduceScatter: ReduceScatterStart,
-                                       AllGather: AllGatherStart, AllToAll: AllToAllStart}
+                                       AllGather: AllGatherStart, AllToAll: AllToAllStart, Shift: ShiftStart}
 """The start of each collective that messages carry out."""

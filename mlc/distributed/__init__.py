@@ -83,6 +83,7 @@ from mlc.distributed.plans import ByName, FullySharded, distribute, replicated, 
 from mlc.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from mlc.distributed.rank_program import Report, lower, report
 from mlc.distributed.reduction import ReduceOp
+from mlc.distributed.ring import ring_attention
 from mlc.distributed.rooted import broadcast, gather, reduce, scatter
 from mlc.distributed.simulation import Communication
 from mlc.distributed.time_model import Machine, Timing
@@ -91,17 +92,18 @@ from mlc.distributed.work import Work
 from mlc.frontend import unsupported_api
 
 __all__ = [
-    "ByName", "Cluster", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "Machine", "P2POp", "PlanCost",
-    "Plans", "ProcessGroup", "RankError", "ReduceOp", "Report", "Timing", "Transformer", "TransformerPlan", "Work",
-    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single",
-    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "checkpoint", "destroy_process_group",
-    "distribute", "from_local", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank",
-    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available",
-    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-    "isend", "local", "lower", "measured_machine", "measured_report", "mesh", "monitored_barrier", "new_group",
-    "pipeline", "placement", "plan_transformer", "recv", "recv_object_list", "reduce", "reduce_scatter",
-    "reduce_scatter_tensor", "replicated", "report", "scatter", "scatter_object_list", "send", "send_object_list",
-    "shard", "shard_optimizer", "stage",
+    "ByName", "Cluster", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "Machine", "P2POp",
+    "PlanCost", "Plans", "ProcessGroup", "RankError", "ReduceOp", "Report", "Timing", "Transformer",
+    "TransformerPlan", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "checkpoint", "destroy_process_group", "distribute", "from_local", "gather", "gather_object", "get_backend",
+    "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group",
+    "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_nccl_available", "is_torchelastic_launched", "isend", "local", "lower", "measured_machine",
+    "measured_report", "mesh", "monitored_barrier", "new_group", "pipeline", "placement", "plan_transformer",
+    "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "replicated", "report",
+    "ring_attention", "scatter", "scatter_object_list", "send", "send_object_list", "shard", "shard_optimizer",
+    "stage",
 ]
 _STORE = ("gloo's stores are torch.distributed's, and MPI has none", "mlc.distributed.broadcast_object_list")
 _WHY = {

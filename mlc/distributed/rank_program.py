@@ -246,6 +246,9 @@ def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) 
         if isinstance(op, shard.Wait):                     # what its request holds becomes the result
             now -= sizes.pop(step.takes[0])
         sizes |= {slot: bytes_of(v) for slot, v in zip(step.gives, op.results)}
+        if isinstance(op, shard.After):                    # the same array
+            sizes[step.gives[0]] = sizes.pop(step.takes[0], 0) if step.takes[0] in step.last else 0
+            now -= sizes[step.gives[0]]
         if isinstance(op, shard.Start):
             sizes[step.gives[0]] = op.result_bytes() + scratch_bytes(op)
         now += sum(sizes[slot] for slot in step.gives)

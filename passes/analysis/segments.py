@@ -12,7 +12,7 @@ from mlc.passes.analysis.free_values import free_values
 
 def is_between_segments(op: Op) -> bool:
     """Whether an operation is carried out by the caller of the segments."""
-    return isinstance(op, shard.Collective | shard.ProcessIndex | shard.Wait)
+    return isinstance(op, shard.Collective | shard.ProcessIndex | shard.Wait | shard.After)
 
 
 def is_ordered(function: Func) -> bool:

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from mlc.dialects.shard.collectives import Collective
 from mlc.dialects.shard.requests import STARTS
+from mlc.dialects.shard.shift import After
 from mlc.dialects.tensor.base import TensorOp
 from mlc.ir.core import Block, Op, Value
 from mlc.passes.analysis.free_values import free_values
@@ -171,7 +172,7 @@ def _with_waits(items: Sequence[Item], block: Block) -> list[Item]:
 
 
 def _computes(item: Item) -> bool:
-    return isinstance(item, Op) and not isinstance(item, Collective)
+    return isinstance(item, Op) and not isinstance(item, Collective | After)
 
 
 def with_longer_runs(items: Sequence[Item], model: Model) -> list[Item]:

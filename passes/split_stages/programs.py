@@ -144,7 +144,7 @@ class _Programs:
             for op in ops:
                 self._clone(op, mapping)
             func.Return(tuple(mapping[v] for v in gives))
-        if any(isinstance(op, shard.Collective | shard.ProcessIndex) for op in ops):
+        if any(isinstance(op, shard.Collective | shard.ProcessIndex | shard.After) for op in ops):
             made.attrs |= {"mesh": self.mesh, "partitioned": True}
         made.update_type()
         text = to_text(made)

@@ -63,3 +63,23 @@ func.func @loop(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> attributes {mesh 
 // CHECK-NEXT:     func.return %1 : tensor<4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }
+// -----
+// of rows that go around, a rank sends those that others get
+func.func @ring(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) attributes {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = [["d"], []]>], result_shardings = [#shard.sharding<dims = [["d"], []]>, #shard.sharding<dims = [["d"], []]>]} {
+  %0 = shard.roll %x {axis = 0, offset = 1} : tensor<4x6xf32>
+  %1 = shard.after %x, %0 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %2 = shard.roll %1 {axis = 0, offset = 2} : tensor<4x6xf32>
+  func.return %0, %2 : tensor<4x6xf32>, tensor<4x6xf32>
+}
+// CHECK:      module {
+// CHECK-NEXT:   func.func @ring(%x: tensor<2x6xf32>) -> (tensor<2x6xf32>, tensor<2x6xf32>) attributes {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, arg_shardings = [#shard.sharding<dims = {{\[\[}}"d"], []]>], result_shardings = [#shard.sharding<dims = {{\[\[}}"d"], []]>, #shard.sharding<dims = {{\[\[}}"d"], []]>], partitioned = true} {
+// CHECK-NEXT:     %0 = tensor.slice %x {starts = [1, 0], stops = [2, 6], steps = [1, 1]} : (tensor<2x6xf32>) -> tensor<1x6xf32>
+// CHECK-NEXT:     %1 = shard.shift %0 {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], offset = 1} : tensor<1x6xf32>
+// CHECK-NEXT:     %2 = tensor.slice %x {starts = [0, 0], stops = [1, 6], steps = [1, 1]} : (tensor<2x6xf32>) -> tensor<1x6xf32>
+// CHECK-NEXT:     %3 = tensor.concat %1, %2 {axis = 0} : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
+// CHECK-NEXT:     %4 = shard.all_gather %3 {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], axis = 0} : (tensor<2x6xf32>) -> tensor<4x6xf32>
+// CHECK-NEXT:     %5 = shard.after %x, %3 : tensor<2x6xf32>
+// CHECK-NEXT:     %6 = shard.shift %5 {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], offset = 1} : tensor<2x6xf32>
+// CHECK-NEXT:     func.return %3, %6 : tensor<2x6xf32>, tensor<2x6xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

@@ -32,3 +32,12 @@ func.func @requests(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<8x6xf32>, t
   %7 = shard.wait %3 : (!shard.request<tensor<8x3xf32>>) -> tensor<8x3xf32>
   func.return %4, %5, %6, %7 : tensor<4x6xf32>, tensor<8x6xf32>, tensor<2x6xf32>, tensor<8x3xf32>
 }
+// -----
+func.func @ring(%x: tensor<4x6xf32>, %y: tensor<2xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+  %0 = shard.after %x, %y : (tensor<4x6xf32>, tensor<2xf32>) -> tensor<4x6xf32>
+  %1 = shard.roll %0 {axis = 1, offset = -1} : tensor<4x6xf32>
+  %2 = shard.shift %1 {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], offset = 1} : tensor<4x6xf32>
+  %3 = shard.shift_start %2 {mesh = #shard.mesh<axes = ["d"], sizes = [2]>, axes = ["d"], offset = 1} : (tensor<4x6xf32>) -> !shard.request<tensor<4x6xf32>>
+  %4 = shard.wait %3 : (!shard.request<tensor<4x6xf32>>) -> tensor<4x6xf32>
+  func.return %2, %4 : tensor<4x6xf32>, tensor<4x6xf32>
+}
