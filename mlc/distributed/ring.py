@@ -7,7 +7,7 @@ maxima and sums up to date (Liu et al. 2023, with the online softmax of Milakov 
 more than two blocks, where `scaled_dot_product_attention` on a mesh gathers all of them. Backward sends keys and values
 around once more, with their gradients, in place of keeping them: a rank sends 6 n - 4 blocks in a step and not 4 n - 4.
 By `report`, of 8 heads of 4,096 rows of 64 numbers on 8 ranks, each holds 27 MB in forward and 75 MB with backward, and
-95 and 415 MB where all are gathered; it sends 15 and 46 MB, and 15 and 96 MB (whose backward also exchanges dimensions).
+95 and 415 MB where all are gathered; it sends 15 and 46 MB, and 15 and 96 MB, since that backward exchanges dimensions.
 
 Example:
     >>> mesh = mlc.distributed.mesh({"sequence": 4}, abstract=True)

@@ -16,6 +16,7 @@ from mlc.dialects.shard.collectives import Collective
 from mlc.dialects.shard.requests import STARTS
 from mlc.dialects.shard.shift import After
 from mlc.dialects.tensor.base import TensorOp
+from mlc.dialects.tensor.traits import is_free
 from mlc.ir.core import Block, Op, Value
 from mlc.passes.analysis.free_values import free_values
 from mlc.passes.analysis.segment_cost import bytes_of, operations
@@ -60,6 +61,13 @@ class Model:
         parts = [o for o in op.walk() if isinstance(o, TensorOp)]
         moved = sum(bytes_of(r) for o in parts for r in o.results if o.iteration.has_own_loops)
         return sum(map(operations, parts)) / self.flops + 2 * moved / self.memory
+
+    def segment(self, ops: Sequence[Op]) -> float:
+        """The time of a segment, with that of writing and reading what others use of it."""
+        inside = set(ops)
+        given = sum(bytes_of(r) for op in ops if not is_free(op) for r in op.results
+                    if any(user not in inside and not user.terminator for user in r.users))
+        return self.call + sum(map(self.seconds, ops)) + 2 * given / self.memory
 
     def transfer(self, op: Op) -> float:
         """The time that a network takes for a collective."""
@@ -175,33 +183,96 @@ def _computes(item: Item) -> bool:
     return isinstance(item, Op) and not isinstance(item, Collective | After)
 
 
-def with_longer_runs(items: Sequence[Item], model: Model) -> list[Item]:
-    """The items with fewer segments: one that takes less time than its call is joined with the one before, by later
-    starts, or with the next, by earlier waits, where that is possible."""
-    parts = [list(part) for _, part in groupby(items, _computes)]
-    at = 0
-    while at < len(parts):
-        run = parts[at]
-        if at == 0 or not _computes(run[0]) or sum(model.seconds(op) for op in run if isinstance(op, Op)) >= model.call:
+@dataclass(frozen=True)
+class Part:
+    """Items of which all are computed, or none is: a segment and its time, or what is between two."""
+
+    items: tuple[Item, ...]
+    seconds: float = 0.0
+
+    @staticmethod
+    def of(items: Sequence[Item], model: Model) -> Part:
+        """The part of some items."""
+        ops = [item for item in items if isinstance(item, Op)]
+        return Part(tuple(items), model.segment(ops) if items and _computes(items[0]) else 0.0)
+
+
+def parts_of(items: Sequence[Item], model: Model) -> list[Part]:
+    """The items in parts: segments, and what is between them."""
+    return [Part.of(list(part), model) for _, part in groupby(items, _computes)]
+
+
+def with_readers(parts: Sequence[Part], model: Model) -> list[Part]:
+    """The parts in which operations of later segments have moved to one that computes what they read, where that takes
+    less time than to write it for them."""
+    runs = [list(part.items) for part in parts]
+    place = {item.op if isinstance(item, Await) else item: i for i, run in enumerate(runs) for item in run
+             if not isinstance(item, Begin)}
+    for i, run in enumerate(runs):
+        for op in run if run and _computes(run[0]) else ():   # those that are added are looked at, too
+            assert isinstance(op, Op)
+            for user in dict.fromkeys(user for r in op.results for user in r.users if place.get(user, i) > i):
+                values = free_values(user)
+                there = all(place.get(v.op, i) <= i for v in values if v.op is not None)
+                read = sum(bytes_of(v) for v in values if v.op is not None and place.get(v.op) == i
+                           and not is_free(v.op) and all(place.get(u) == i or u is user for u in v.users))
+                if there and user.pure and _computes(user) and (
+                        2 * read / model.memory > model.seconds(user) + 2 * bytes_of(user.results[0]) / model.memory):
+                    runs[place[user]].remove(user)
+                    run.append(user)
+                    place[user] = i
+    return parts_of([item for run in runs for item in run], model)
+
+
+def with_longer_runs(parts: Sequence[Part], model: Model) -> list[Part]:
+    """The parts with fewer segments: one is joined with that before, by later starts, or with the next, by earlier
+    waits, where that is possible and takes no longer."""
+    out, now = list(parts), seconds(parts, model)
+    at = 1
+    while at < len(out):
+        joined = next((new for new in _joined(out, at, model) if seconds(new, model) <= now), None)
+        if joined is None:
             at += 1
-            continue
-        gap, after = parts[at - 1], parts[at + 1] if at + 1 < len(parts) else []
-        if all(isinstance(item, Begin) for item in gap) and not _awaits(after, gap):
-            earlier = parts[at - 2] if at > 1 else []
-            parts[max(0, at - 2):at + 2] = [[*earlier, *run], [*gap, *after]]
-            at = max(0, at - 2)
-        elif after and all(isinstance(item, Await) for item in after) and not _awaits(after, gap):
-            later = parts[at + 2] if at + 2 < len(parts) else []
-            parts[at - 1:at + 3] = [[*gap, *after], [*run, *later]]
         else:
-            at += 1
-    return [item for part in parts for item in part]
+            out, now, at = joined, seconds(joined, model), max(1, at - 2)
+    return out
+
+
+def _joined(parts: list[Part], at: int, model: Model) -> Iterator[list[Part]]:
+    """The parts where the segment at an index, if there is one, is joined with that before, or with the next."""
+    if not _computes(parts[at].items[0]):
+        return
+    run, gap, after = parts[at].items, parts[at - 1].items, parts[at + 1].items if at + 1 < len(parts) else ()
+    if _awaits(after, gap):
+        return
+    if all(isinstance(item, Begin) for item in gap):
+        earlier = parts[at - 2].items if at > 1 else ()
+        yield [*parts[:max(0, at - 2)], Part.of((*earlier, *run), model), Part((*gap, *after)), *parts[at + 2:]]
+    if after and all(isinstance(item, Await) for item in after):
+        later = parts[at + 2].items if at + 2 < len(parts) else ()
+        yield [*parts[:at - 1], Part((*gap, *after)), Part.of((*run, *later), model), *parts[at + 3:]]
 
 
 def _awaits(items: Sequence[Item], begun: Sequence[Item]) -> bool:
     """Whether some of the items wait for what others begin."""
     ops = {item.op for item in begun if isinstance(item, Begin)}
     return any(item.op in ops for item in items if isinstance(item, Await))
+
+
+def seconds(parts: Sequence[Part], model: Model) -> float:
+    """The time of the parts in their order."""
+    now = link = 0.0
+    done: dict[Op, float] = {}
+    for part in parts:
+        now += part.seconds
+        for item in () if part.items and _computes(part.items[0]) else part.items:
+            op = item if isinstance(item, Op) else item.op
+            if isinstance(item, Await):
+                now = max(now, done[op])
+            elif model.is_begun(op):
+                link = done[op] = max(link, now) + model.transfer(op)
+                now = now if isinstance(item, Begin) else link
+    return now
 
 
 def awaited(items: Sequence[Item]) -> list[Item]:
@@ -221,22 +292,3 @@ def awaited(items: Sequence[Item]) -> list[Item]:
         elif isinstance(item, Begin):
             out.append(item.op)
     return out
-
-
-def seconds(items: Sequence[Item], model: Model) -> float:
-    """The time of the items in their order."""
-    now = link = 0.0
-    done: dict[Op, float] = {}
-    for computes, part in groupby(items, _computes):
-        now += model.call if computes else 0.0
-        for item in part:
-            if isinstance(item, Await):
-                now = max(now, done[item.op])
-                continue
-            op = item if isinstance(item, Op) else item.op
-            if not model.is_begun(op):
-                now += model.seconds(op)
-                continue
-            link = done[op] = max(link, now) + model.transfer(op)
-            now = now if isinstance(item, Begin) else link
-    return now
