@@ -14,6 +14,7 @@ from mlc.backends.transport import threads
 from mlc.distributed import measured
 from mlc.distributed.simulation import Waiting, simulated
 from mlc.passes.analysis.segment_cost import SegmentCost
+from mlc.tools.bench import overlap
 
 SLOW = dist.Machine(flops=1e9, memory=1e30, latency=1e-3, network=1e6, call=0.0)
 
@@ -110,3 +111,13 @@ def test_the_segments_of_all_positions_are_measured() -> None:
     report = dist.measured_report(lambda w, x: (x @ w).sum(0) + 1, w, x)
     assert len(report.segments) == 2 and all(0 < (s.seconds or 0) < 1 for s in report.segments)
     assert report.time(SLOW).compute == pytest.approx(sum(s.seconds or 0 for s in report.segments))
+
+
+def test_the_benchmark_of_overlap_runs_on_an_emulated_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured, "_LONG", 2)
+    monkeypatch.setattr(measured, "_SHORT", 5)
+    setting = overlap.Setting(mlc.nn.Sequential(mlc.nn.Linear(128, 16)), rows=2, rounds=1)
+    lines = threads.run(2, lambda rank: overlap.compare(setting), make=lambda mailboxes, rank, timeout:
+                        overlap.EmulatedNetwork(mailboxes, rank, timeout, 1e-4, 1e9))[0]
+    assert [line.partition(":")[0] for line in lines] == list(overlap.RECIPES)
+    assert all("losses equal" in line for line in lines)
