@@ -309,10 +309,8 @@ def divide(a: Dim, b: Dim) -> Dim:
     if b == 1:
         return a
     whole, rest = _split(a, b)
-    if rest == 0:
-        return whole
-    if isinstance(rest, int) and isinstance(b, int):
-        return whole + rest // b
+    if rest == 0 or (isinstance(rest, int) and isinstance(b, int)):
+        return whole + (rest // b if isinstance(b, int) else 0)
     inner = _only_atom(rest)
     if isinstance(inner, Quotient) and inner.op == "floordiv":
         return whole + divide(inner.num, inner.den * b)
@@ -325,13 +323,9 @@ def modulo(a: Dim, b: Dim) -> Dim:
     """a - b * floor(a / b), for b > 0."""
     if isinstance(a, int) and isinstance(b, int):
         return a % b
-    if b == 1:
-        return 0
     _, rest = _split(a, b)
-    if rest == 0:
-        return 0
-    if isinstance(rest, int) and isinstance(b, int):
-        return rest % b
+    if rest == 0 or (isinstance(rest, int) and isinstance(b, int)):
+        return rest % b if isinstance(b, int) else 0
     inner = _only_atom(rest)
     if isinstance(inner, Quotient) and inner.op == "mod" and _split(inner.den, b)[1] == 0:
         return modulo(inner.num, b)

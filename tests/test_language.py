@@ -73,7 +73,7 @@ def lines(text: str, folder: Path) -> list[str]:
 # -- what programs compute --------------------------------------------------------------------------------------------
 def test_sizes(page: Path) -> None:
     p, x = load(page / "sizes.mlc"), floats(2, 3)
-    np.testing.assert_allclose(p.rows(x), x.sum(1) / 3, rtol=1e-6)
+    np.testing.assert_allclose(p.rows(x), x.sum(1) / 3, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(p.pairs(x[0, :2]), x[0, :2].reshape(1, 2))
     np.testing.assert_allclose(p.scaled(x, 5.0), x * 5 + 1e-6, rtol=1e-6)
     np.testing.assert_allclose(p.scaled(x[0]), x[0] * 2 + 1e-6, rtol=1e-6)

@@ -86,8 +86,8 @@ def test_the_report_says_what_overlaps() -> None:
         return x.mT @ x, (x @ w).mT @ x
 
     found = []
-    for overlap in (False, True):
-        mesh = dist.mesh({"data": 2}, abstract=True, overlap=overlap)
+    for overlapping in (False, True):
+        mesh = dist.mesh({"data": 2}, abstract=True, overlap=overlapping)
         w, x = dist.shard(mlc.ones(512, 512), mesh=mesh), dist.shard(mlc.ones(8192, 512), "data", mesh=mesh)
         found.append(dist.report(step, w, x))
     slow = dist.Machine(flops=5e10, memory=1e30, latency=1e-5, network=1e8, call=0.0)

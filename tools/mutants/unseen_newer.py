@@ -186,7 +186,8 @@ FAULTS: tuple[Fault, ...] = (
              "kernel.domain[d] != 1 and not any(d in dims for dims in stores)", blame="parallelize"),
     # a large product, whose panels are packed once and not for each tile of terms
     schedule("passes/schedule/transforms.py",
-             "target = next(op for op in loops if op.dim not in factor.type.dims)", "target = loops[0]",
+             "next(op for op in enclosing_loops(reader) if op.dim not in factor.type.dims)",
+             "enclosing_loops(reader)[0]",
              blame="vectorize", ops="dot_general"),
 
     # -- lowering and emission ------------------------------------------------------------------------------------
