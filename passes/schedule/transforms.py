@@ -10,9 +10,9 @@ from mlc.dialects import arith, loop
 from mlc.dialects.loop import For, Kernel, ScratchType, TileType
 from mlc.ir.affine import AffineMap, dims_of, step_along
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
-from mlc.ir.sizes import Dim, quotients
+from mlc.ir.sizes import Dim, modulo, quotients
 from mlc.ir.types import bf16, i1, i32, index
-from mlc.passes.analysis.accesses import stride
+from mlc.passes.analysis.accesses import RUN, stride
 from mlc.passes.schedule.factors import extended, extension_of
 
 VECTOR = 512
@@ -445,9 +445,17 @@ def in_words(kernel: Kernel, tile: Value, target: For, k: int) -> Value | None:
             kernel.reschedule(tile=kernel.schedule.with_tile(k, around.step // found[0] * found[0]))    # sums are exact
     lanes = kernel.schedule.vector
     across = lanes in tile.type.dims
-    if (across and stride(load, lanes) != i32.width // tile.type.dtype.width) or (
-            not across and tile.type.dtype == bf16):          # whose least exponent is that of vectors of words
+    side_by_side = across and stride(load, lanes) == i32.width // tile.type.dtype.width and (
+        has_whole_vectors(load, lanes))
+    if not side_by_side and (across or tile.type.dtype == bf16):       # the least exponent is that of vectors of words
         return None
     dims = sorted(tile.type.dims, key=lambda d: (d == lanes, d < kernel.parallel, d))
     with before(target, load.loc):
         return loop.Words(ScratchType(tuple(dims), tile.type.dtype), load.buffer, load.map, k).result
+
+
+def has_whole_vectors(load: loop.Load, d: int) -> bool:
+    """Whether what a load reads along d, up to a multiple of the lanes of any vector, is in its buffer: it lies in
+    panels, which are as wide, or is a multiple itself."""
+    extent = load.enclosing(Kernel).domain[d]
+    return modulo(extent, RUN) == 0 or step_along(loop.position(load.map, load.buffer), d) is None

@@ -51,3 +51,23 @@ func.func @long(%x: tensor<40x1100xui8>, %y: tensor<1100x33xi8>) -> tensor<40x33
   func.return %2 : tensor<40x33xi32>
 }
 // CHECK: x86vector.avx512.dot_bytes
+// -----
+// rows of one word are columns of words, which are read where they are if there are whole vectors of them
+func.func @in_place(%x: tensor<40x4xui8>, %y: tensor<32x4xi8>) -> tensor<40x32xi32> {
+  %0 = tensor.cast %x : tensor<40x4xui8> to tensor<40x4xi32>
+  %1 = tensor.cast %y : tensor<32x4xi8> to tensor<32x4xi32>
+  %2 = tensor.dot_general %0, %1 {batch = [], contract = [[1, 1]]} : (tensor<40x4xi32>, tensor<32x4xi32>) -> tensor<40x32xi32>
+  func.return %2 : tensor<40x32xi32>
+}
+// CHECK-NOT: memref.alloca
+// CHECK: x86vector.avx512.dot_bytes
+// -----
+// the last vector would end beyond the buffer
+func.func @beyond(%x: tensor<40x4xui8>, %y: tensor<19x4xi8>) -> tensor<40x19xi32> {
+  %0 = tensor.cast %x : tensor<40x4xui8> to tensor<40x4xi32>
+  %1 = tensor.cast %y : tensor<19x4xi8> to tensor<19x4xi32>
+  %2 = tensor.dot_general %0, %1 {batch = [], contract = [[1, 1]]} : (tensor<40x4xi32>, tensor<19x4xi32>) -> tensor<40x19xi32>
+  func.return %2 : tensor<40x19xi32>
+}
+// CHECK: memref.alloca
+// CHECK: x86vector.avx512.dot_bytes
