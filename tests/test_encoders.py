@@ -196,5 +196,8 @@ def test_nomic_bert(scaling: dict[str, Any], tmp_path: Path) -> None:
         np.testing.assert_array_equal(vector, model.embed(text))
     with pytest.raises(Error, match="MLC0911"):
         mlc.models.load(write_encoder({**NOMIC, "prenorm": True}, tmp_path / "other"))
+    for fraction in (2.0, 0.45, 0.25) if scaling else (2.0, 0.45):
+        with pytest.raises(Error, match="elements of a head are turned"):
+            mlc.models.load(write_encoder({**NOMIC, **scaling, "rotary_emb_fraction": fraction}, tmp_path / "other"))
     with pytest.raises(Error, match="rotary embeddings"):
         described(tmp_path)

@@ -100,7 +100,8 @@ def test_what_rolls_is_sent_where_it_is_divided(offset: int) -> None:
 
 def test_sequences_that_are_not_divided_are_refused() -> None:
     x, y = mlc.ones(6, 2), mlc.ones(4, 2)
-    for args in ((x, x, x, 4), (x, y, y, 2), (x, x, x, 0)):
+    none = mlc.ones(0, 2)
+    for args in ((x, x, x, 4), (x, y, y, 2), (x, x, x, 0), (none, none, none, 2)):
         with pytest.raises(UserError, match="are not divided into") as error:
             dist.ring_attention(*args)
         assert error.value.code == "MLC0962"

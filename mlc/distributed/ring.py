@@ -46,7 +46,7 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, blocks: int, is_ca
     whose weights are 0: all take as long as the last.
 
     Args:
-        query: Tensor of f32 or f64 of shape (..., l, e).
+        query: Tensor of floats of shape (..., l, e), in whose type sums are added.
         key: Tensor of shape (..., l, e).
         value: Tensor of shape (..., l, v).
         blocks: Number of blocks of a sequence, a divisor of l.
@@ -67,10 +67,10 @@ def ring_attention(query: Tensor, key: Tensor, value: Tensor, blocks: int, is_ca
     """
     lengths = {int(x.shape[_LENGTH]) for x in (query, key, value)}
     length = min(lengths)
-    if len(lengths) > 1 or blocks < 1 or length % blocks:
+    if len(lengths) > 1 or blocks < 1 or length < 1 or length % blocks:
         raise UserError(f"sequences of {' and '.join(map(str, sorted(lengths)))} are not divided into {blocks} blocks "
                         "of one length", code="MLC0962", loc=user_loc(),
-                        hint="queries, keys and values have one length, a multiple of the number of blocks")
+                        hint="queries, keys and values have one length, a positive multiple of the number of blocks")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     divided = [x.reshape(*x.shape[:_LENGTH], blocks, length // blocks, x.shape[-1]) for x in (query, key, value)]
     out, _ = _Ring.apply(*divided, factor, is_causal)

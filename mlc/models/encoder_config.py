@@ -115,10 +115,12 @@ def _nomic(fields: Fields) -> EncoderConfig:
     for field, values in _PLAIN_NOMIC.items():
         fields.only(field, values)
     width, heads = fields.integer("n_embd", 768), fields.integer("n_head", 12)
-    size = int(width // max(heads, 1) * fields.number("rotary_emb_fraction", 1.0))
-    if size < 2 or size % 2:
-        raise fields.refusal(f"{size} elements of a head are turned", "their number is even, and not 0")
     theta, factor = fields.positive("rotary_emb_base", 10000.0), fields.data.get("rotary_scaling_factor")
+    head = width // max(heads, 1)
+    size, least = int(head * fields.number("rotary_emb_fraction", 1.0)), 2 if factor is None else 4
+    if not least <= size <= head or size % 2:
+        raise fields.refusal(f"{size} of {head} elements of a head are turned",
+                             f"their number is even, and at least {least}")
     rotary = Rotary("default", size, theta) if factor is None else Rotary(
         "dynamic", size, theta, fields.positive("rotary_scaling_factor"), fields.integer("max_trained_positions", 2048))
     inner = 4 * width if fields.data.get("n_inner") is None else fields.integer("n_inner")
