@@ -26,7 +26,9 @@ from mlc.ir.interp import Frame, Interpreter, in_parts
 
 Array = np.ndarray[Any, Any]
 
-EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52,
+           "complex64": 2.0**-23, "complex128": 2.0**-52}
+"""Of a complex number, either part is off by this share of its modulus: a product's may be."""
 TRIALS, MANY, MARGIN = 4, 16, 4.0
 """Noisy runs, and their number where a sign may hang on a rounding; how many times the widest change is allowed."""
 
@@ -79,8 +81,8 @@ class _NoisyFrame(Frame):
             if (error := self._error(op, value)) is not None:
                 assert isinstance(self.interpreter, NoisyInterpreter)
                 random = self.interpreter.random
-                noise = random.uniform(-1.0, 1.0, value.shape) * error
-                moved = (value.astype(np.float64) + noise).astype(value.dtype)
+                noise = _noise(random, value) * error
+                moved = (_wide(value) + noise).astype(value.dtype)
                 # a number that is rounding alone may be 0, of which a quotient or a remainder makes NaN
                 gone = (np.abs(value) <= error) & (random.random(value.shape) < 0.25)
                 moved = np.where(gone, np.zeros((), value.dtype), moved)
@@ -93,25 +95,36 @@ class _NoisyFrame(Frame):
         given = {v: self.env[v] for v in op.operands}
         for v, x in given.items():
             if isinstance(x, np.ndarray) and x.dtype.name in EPSILON:
-                noise = self.interpreter.random.uniform(-1.0, 1.0, x.shape) * EPSILON[x.dtype.name]
-                self.env[v] = (x.astype(np.float64) * (1.0 + noise)).astype(x.dtype)
+                noise = _noise(self.interpreter.random, x) * EPSILON[x.dtype.name]
+                self.env[v] = (_wide(x) * (1.0 + noise)).astype(x.dtype)
         yield
         self.env.update(given)
 
     def _error(self, op: Op, value: Array) -> Array | None:
         """The rounding error that a result of `op` may have; None for operations that only move, choose or compare."""
-        epsilon, size = EPSILON[value.dtype.name], np.abs(value.astype(np.float64))
+        epsilon, size = EPSILON[value.dtype.name], np.abs(_wide(value))
         operands = self.all(op.operands)
         if (terms := _terms(op, operands)) is not None:
             total = size if _multiplies(op) else np.abs(op.ref(
                 *(np.abs(x) if x.dtype.name in EPSILON else x for x in operands)).astype(np.float64))
-            least = np.finfo(np.float32).smallest_subnormal if value.dtype.name != "float64" else 0.0
+            least = 0.0 if epsilon == EPSILON["float64"] else np.finfo(np.float32).smallest_subnormal
             return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total + np.where(size == 0, least, 0.0) * (total > 0))
         if hasattr(op, "decompose"):
             return np.asarray(epsilon * (4 * size + size.max(initial=0.0, where=np.isfinite(size))))
         if isinstance(op, Elementwise) and op.rounding in (Rounding.ONCE, Rounding.WIDE):
             return np.asarray(epsilon * (4 if op.rounding is Rounding.WIDE else 1) * size)
         return None
+
+
+def _wide(x: Array) -> Array:
+    """x in the widest type of its kind."""
+    return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
+
+
+def _noise(random: np.random.Generator, x: Array) -> Array:
+    """A number in [-1, 1) for each element of x, or for each part of a complex one."""
+    noise = np.asarray(random.uniform(-1.0, 1.0, x.shape))
+    return np.asarray(noise + 1j * random.uniform(-1.0, 1.0, x.shape)) if np.iscomplexobj(x) else noise
 
 
 def _terms(op: Op, operands: Sequence[Array]) -> int | None:

@@ -256,8 +256,13 @@ def test_special_values_are_tried_besides_the_arguments(monkeypatch: pytest.Monk
     x = np.random.default_rng(0).uniform(-1, 1, (40, 40)).astype(np.float32)
     module = mlc.lower(lambda x: mlc.relu(x) + 1, args=[x], level="trace").module
     check.check(module.clone(), "main", [x], keep=False)
-    monkeypatch.setattr(tensor.Relu, "decompose", lambda self: tensor.Mul(self.x, tensor.Cast(tensor.Compare(
-        "gt", self.x, tensor.Full(0.0, (), self.x.type.dtype).result).result, self.x.type.dtype).result).result)
+
+    def decompose(self: tensor.Relu) -> Any:
+        zero = tensor.Full(0.0, (), self.x.type.dtype).result
+        positive = tensor.Cast(tensor.Compare("gt", self.x, zero).result, self.x.type.dtype).result
+        return tensor.Mul(self.x, positive).result + zero
+
+    monkeypatch.setattr(tensor.Relu, "decompose", decompose)
     with pytest.raises(InternalError, match=r"pass decompose changes the answer of @main: .*nan"):
         check.check(module, "main", [x], keep=False)
 
@@ -527,6 +532,22 @@ def test_rounding_of_what_is_standardized_is_that_of_its_operands() -> None:
     for x, uncertain in (([-3.0, -3.01, -3.02], True), ([-3.0, 0.0, 3.0], False)):
         run = check.Check(parse_module(text), "main", [np.array(x, np.float32)], keep=False)
         other = outcome.Outcome([run.outcome.results[0] * np.float32(1 + 4e-5)])
+        assert (other.difference(run.outcome, False, run._slack) is None) is uncertain
+
+
+def test_a_part_of_a_complex_product_is_as_certain_as_its_modulus() -> None:
+    """(x + iy)(x - iy) has an imaginary part of 0, or what its terms are off by."""
+    text = """func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<4x2xf32> {
+      %0 = tensor.complex %x, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>
+      %1 = tensor.complex %x, %z : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>
+      %2 = tensor.mul %0, %1 : tensor<4xcomplex<f32>>
+      %3 = tensor.view_as_real %2 : (tensor<4xcomplex<f32>>) -> tensor<4x2xf32>
+      func.return %3 : tensor<4x2xf32>
+    }"""
+    x, y = np.random.default_rng(0).uniform(100, 1000, (2, 4)).astype(np.float32)
+    run = check.Check(parse_module(text), "main", [x, y, -y], keep=False)
+    for off, uncertain in ((0.01, True), (10.0, False)):
+        other = outcome.Outcome([run.outcome.results[0] + np.array([0, off], np.float32)])
         assert (other.difference(run.outcome, False, run._slack) is None) is uncertain
 
 

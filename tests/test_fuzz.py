@@ -328,6 +328,12 @@ def test_what_lapack_makes_of_infinities_is_no_failure(expression: str) -> None:
     assert python_programs.examine(program) is None
 
 
+def test_what_a_transform_makes_of_infinities_is_no_failure() -> None:
+    x = np.array([[0.6, -np.inf, 0.1, 2.0, 1.1], [0.9, -0.5, 0.8, -1.5, 0.0]])
+    program = python_programs.PythonProgram(0, "x0", ("    v1 = T.fft.ifftn(x0)",), ("v1",), (x,), False)
+    assert python_programs.examine(program) is None
+
+
 def of_a_factorization(name: str) -> python_programs.PythonProgram:
     x = np.random.default_rng(0).standard_normal((4, 3))
     call = FREE[name].format(x="x0", args="x0.mT @ x0" if name == "linalg.eigh" else "x0")

@@ -233,7 +233,7 @@ class Check:
     def is_unspecified(self) -> bool:
         """Whether another formula may give other numbers: an operation that needs finite ones has others or, of special
         values, some leave the range."""
-        return self._meets(_has_others) or (self.odd and self.leaves_the_range())
+        return self._meets(has_others) or (self.odd and self.leaves_the_range())
 
     def leaves_the_range(self) -> bool:
         """Whether numbers come so near to the greatest or the least that a formula of theirs may overflow."""
@@ -408,7 +408,8 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
         raise run.wrong_native(message)
 
 
-def _has_others(op: Op, x: Array) -> bool:
+def has_others(op: Op, x: Array) -> bool:
+    """Whether a result of an operation that needs finite numbers has others."""
     return isinstance(op, Composite) and op.needs_finite and not np.isfinite(x.astype(np.float64)).all()
 
 

@@ -74,15 +74,21 @@ def mistake(module: Op, step: Step, numbers: dict[str, int]) -> tuple[str, Loc] 
 
 
 # -- composites -------------------------------------------------------------------------------------------------------
+def _zeros(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return rng.choice([0.0, -0.0], shape)
+
+
 FILLS: tuple[Callable[[np.random.Generator, tuple[int, ...]], Array], ...] = (
+    _zeros,
     lambda rng, shape: rng.standard_normal(shape),
     lambda rng, shape: rng.standard_normal(shape) * 1000,
     lambda rng, shape: rng.choice([0.0, -0.0, 1.0, -1.0, 2.5, -0.5, 100.0, -200.0, 7.0, -3.0], shape),
     lambda rng, shape: np.where(rng.random(shape) < 0.3, -np.inf, rng.choice([0.0, 1.0, -30.0], shape)),
     lambda rng, shape: np.full(shape, -np.inf),
 )
-"""Numbers for the operands of a composite, one way after the other."""
-FINITE = 3
+"""Numbers for the operands of a composite, one way after the other. Of zeros, zeros have the signs that they had; what
+underflows may be either."""
+FINITE = 4
 """So many of them are finite; others are for what says what infinities mean."""
 
 
@@ -109,10 +115,10 @@ def _of_composite(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
         except (Error, np.linalg.LinAlgError):             # an index out of range, or none of these numbers are for it
             continue
         pairs = [*zip(map(np.asarray, got), map(np.asarray, want))]
-        if all(_unlike(a, b, 0.0) is None for a, b in pairs):
+        if all(_unlike(a, b, 0.0, signs=True) is None for a, b in pairs):
             continue
         for (a, b), slack in zip(pairs, rounding.spread(inside, "main", arrays, [b for _, b in pairs])):
-            if message := _unlike(a, b, slack):
+            if message := _unlike(a, b, slack, signs=fill is _zeros):
                 return f"becomes what gives {message}"
     return None
 
@@ -124,7 +130,7 @@ def _operand(fill: Callable[..., Array], rng: np.random.Generator, shape: tuple[
     return np.asarray(rng.integers(0, 2, shape)).astype(to_numpy(dtype))     # labels, and indices of what has two
 
 
-def _unlike(got: Array, want: Array, slack: Array | float) -> str | None:
+def _unlike(got: Array, want: Array, slack: Array | float, signs: bool) -> str | None:
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}"
     if got.dtype.name not in CLOSE:
@@ -136,6 +142,8 @@ def _unlike(got: Array, want: Array, slack: Array | float) -> str | None:
             same = np.isclose(x, y, rtol=rtol, atol=atol * max(1.0, float(np.max(
                 np.abs(y), initial=0.0, where=np.isfinite(y)))), equal_nan=True)
             same |= (np.abs(x - y) <= slack) & (np.asarray(slack) > 0)
+            if signs:
+                same &= (x != 0) | (y != 0) | (np.signbit(x) == np.signbit(y))
     if np.all(same):
         return None
     at = tuple(int(i) for i in np.argwhere(~same)[0])

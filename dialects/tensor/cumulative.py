@@ -185,7 +185,7 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
 
     def define(self, x: Array) -> Any:
         x = np.flip(x, self.axis) if self.reverse else x
-        out = np.logaddexp.accumulate(x, self.axis)
+        out = np.logaddexp.accumulate(x, self.axis) + 0.0      # a first -0.0 is log(e^-0.0) = log 1 = 0.0
         return np.flip(out, self.axis) if self.reverse else out
 
     def decompose(self) -> Value:

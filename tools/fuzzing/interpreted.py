@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -14,11 +14,14 @@ from mlc.dialects import tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.frontend import eager
+from mlc.ir.core import Op
 from mlc.ir.interp import run_function
 from mlc.passes import pipeline
 from mlc.passes.analysis.size_constraints import size_constraints
+from mlc.tools.check import has_others
 
 Array = np.ndarray[Any, Any]
+Watch = Callable[[Op, Sequence[Any]], None]
 FIXED = [text for _, text, _ in pipeline.SHARED].index("fix_numerics") + 1
 """Number of passes up to fix_numerics, after which every pass preserves results bit for bit."""
 DERIVED = [text for _, text, _ in pipeline.SHARED].index("grad") + 1
@@ -31,7 +34,8 @@ class Interpreted:
     linked: Any = None
     sources = ()
 
-    def __init__(self, module: Module, passes: int = FIXED) -> None:
+    def __init__(self, module: Module, passes: int = FIXED, watch: Watch | None = None) -> None:
+        self.watch = watch
         for step in pipeline.steps("llvm")[:passes]:
             step.transform.run(module, **dict(step.options))
         self.module, self.entries = module, {"main": self}
@@ -49,12 +53,23 @@ class Interpreted:
         return self
 
     def call(self, arrays: Sequence[Any]) -> list[Array]:
-        return [np.asarray(r, order="C") for r in run_function(self.module, "main", [np.array(a) for a in arrays])]
+        found = run_function(self.module, "main", [np.array(a) for a in arrays], self.watch)
+        return [np.asarray(r, order="C") for r in found]
 
 
 @contextmanager
-def interpreted() -> Iterator[None]:
-    """Within, compiled functions and operations on arrays are interpreted."""
+def interpreted() -> Iterator[Callable[[], bool]]:
+    """Within, compiled functions and operations on arrays are interpreted.
+
+    Gives a function that says whether an operation on arrays which needs finite numbers has had others: what it makes
+    of them is unspecified.
+    """
+    met = False
+
+    def watch(op: Op, results: Sequence[Any]) -> None:
+        nonlocal met
+        met = met or any(isinstance(x, np.ndarray) and x.dtype.kind == "f" and has_others(op, x) for x in results)
+
     with (mock.patch.object(api, "native_code", lambda module, placement: Interpreted(module)),
-          eager.compiled_by(lambda module, where: Interpreted(module, DERIVED))):
-        yield
+          eager.compiled_by(lambda module, where: Interpreted(module, DERIVED, watch))):
+        yield lambda: met
