@@ -118,12 +118,14 @@ class ReductionBuilder(KernelBuilder):
 
     def step(self, op: Reduce, acc: Value, operands: Sequence[Value]) -> Value:
         """Combine one more tile of points into the accumulator of a reduction."""
-        if isinstance(op, ReduceFma):
-            return loop.FoldFma(acc, operands[0], operands[1], dim=self.last).result
-        x, = operands
+        x, *factors = operands
         if self.lanes == 1:
+            if isinstance(op, ReduceFma):
+                return loop.FoldFma(acc, x, *factors, dim=self.last).result
             return loop.Fold(acc, x, dim=self.last, kind=op.combining.value).result
-        neutral = identity(op.combining, op.x.type.dtype)
+        for y in factors:                                      # integers: floats are added one after the other
+            x = self.map([x, y], lambda a, b: arith.MulI(a, b).result)
+        neutral = identity(op.combining, op.operands[0].type.dtype)
         inside = loop.InBounds(dim=self.last).result
         x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
         return self.map([acc, x], op.combining.emit)

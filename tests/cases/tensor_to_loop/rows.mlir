@@ -141,3 +141,14 @@ func.func @multiply_add(%x: tensor<7x70xf32>, %y: tensor<70xf32>) -> tensor<70xf
 // CHECK: [[X:%\w+]] = loop.load %x
 // CHECK: loop.fold_fma %{{\w+}}, [[X]], %{{\w+}} {dim = 1}
 // CHECK-NOT: arith.mulf
+// -----
+// integers have no order: beside a sum of floats in lanes, they are added lane by lane
+func.func @integers(%x: tensor<Nxui32>) -> (tensor<f32>, tensor<ui32>) {
+  %0 = tensor.cast %x : tensor<Nxui32> to tensor<Nxf32>
+  %1 = tensor.reduce_sum %0 {axes = [0]} : (tensor<Nxf32>) -> tensor<f32>
+  %2 = tensor.reduce_fma %x, %x {axes = [0]} : (tensor<Nxui32>, tensor<Nxui32>) -> tensor<ui32>
+  func.return %1, %2 : tensor<f32>, tensor<ui32>
+}
+// CHECK: [[X:%\w+]] = loop.load %x
+// CHECK: arith.muli
+// CHECK-NOT: loop.fold_fma
