@@ -121,7 +121,7 @@ class ReductionBuilder(KernelBuilder):
         x, *factors = operands
         if self.lanes == 1:
             if isinstance(op, ReduceFma):
-                return loop.FoldFma(acc, x, *factors, dim=self.last).result
+                return loop.FoldFma(acc, x, factors[0], dim=self.last).result
             return loop.Fold(acc, x, dim=self.last, kind=op.combining.value).result
         for y in factors:                                      # integers: floats are added one after the other
             x = self.map([x, y], lambda a, b: arith.MulI(a, b).result)

@@ -13,6 +13,7 @@ from mlc import api
 from mlc.dialects import tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.reduce import ReduceProd
 from mlc.frontend import eager
 from mlc.ir.core import Op
 from mlc.ir.interp import run_function
@@ -61,15 +62,16 @@ class Interpreted:
 def interpreted() -> Iterator[Callable[[], bool]]:
     """Within, compiled functions and operations on arrays are interpreted.
 
-    Gives a function that says whether an operation on arrays which needs finite numbers has had others: what it makes
-    of them is unspecified.
+    Gives a function that says whether the result of an operation was unspecified: it needs finite numbers and has had
+    others, or is a product of which some factors overflow and others are 0, which depends on their order.
     """
     met = False
 
     def watch(op: Op, results: Sequence[Any]) -> None:
         nonlocal met
-        met = met or any(isinstance(x, np.ndarray) and x.dtype.kind == "f" and has_others(op, x) for x in results)
+        met = met or any(isinstance(x, np.ndarray) and x.dtype.kind == "f" and (
+            has_others(op, x) or (isinstance(op, ReduceProd) and bool(np.isnan(x).any()))) for x in results)
 
-    with (mock.patch.object(api, "native_code", lambda module, placement: Interpreted(module)),
+    with (mock.patch.object(api, "native_code", lambda module, placement: Interpreted(module, watch=watch)),
           eager.compiled_by(lambda module, where: Interpreted(module, DERIVED, watch))):
         yield lambda: met
