@@ -107,6 +107,8 @@ class _NoisyFrame(Frame):
         if (terms := _terms(op, operands)) is not None:
             total = size if _multiplies(op) else np.abs(op.ref(
                 *(np.abs(x) if x.dtype.name in EPSILON else x for x in operands)).astype(np.float64))
+            if isinstance(op, ReduceProd):
+                total = np.where(_may_leave_the_range(operands[0], op.axes), np.nan, total)      # any number
             least = 0.0 if epsilon == EPSILON["float64"] else np.finfo(np.float32).smallest_subnormal
             return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total + np.where(size == 0, least, 0.0) * (total > 0))
         if hasattr(op, "decompose"):
@@ -139,6 +141,17 @@ def _terms(op: Op, operands: Sequence[Array]) -> int | None:
     if isinstance(op, Scattering) and op.kind in ("add", "mul"):
         return 1 + int(operands[1].size)
     return None
+
+
+def _may_leave_the_range(x: Array, axes: tuple[int, ...]) -> Array:
+    """Whether there is an order of the factors in which a product overflows or underflows on the way."""
+    range = np.finfo(np.float64 if EPSILON[x.dtype.name] == EPSILON["float64"] else np.float32)
+    size = np.abs(_wide(x))
+    factors = np.isfinite(size) & (size > 0)
+    with np.errstate(all="ignore"):
+        most = np.prod(np.maximum(size, 1.0), axes, where=factors)
+        least = np.prod(np.minimum(size, 1.0), axes, where=factors)
+    return np.asarray((most > range.max) | (least < range.tiny))
 
 
 def _multiplies(op: Op) -> bool:

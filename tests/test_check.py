@@ -551,6 +551,18 @@ def test_a_part_of_a_complex_product_is_as_certain_as_its_modulus() -> None:
         assert (other.difference(run.outcome, False, run._slack) is None) is uncertain
 
 
+def test_a_product_that_overflows_in_another_order_may_be_anything() -> None:
+    text = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2xf32> {
+      %0 = tensor.reduce_prod %x {axes = [1]} : (tensor<2x3xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }"""
+    x = np.array([[1e30, 0, 1e30], [1e10, 0, 1e10]], np.float32)
+    run = check.Check(parse_module(text), "main", [x], keep=False)
+    for found, uncertain in (([np.nan, 0], True), ([0, np.nan], False)):
+        other = outcome.Outcome([np.array(found, np.float32)])
+        assert (other.difference(run.outcome, False, run._slack) is None) is uncertain
+
+
 LOOP = """
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
   %0 = arith.constant 0 : index
