@@ -1,7 +1,7 @@
-"""Decide which axis of each tensor between kernels is contiguous in memory.
+"""Decide in which order the axes of each tensor between kernels are in memory.
 
 takes  FUSED
-gives  FUSED; a tensor whose contiguous axis is not its last one is handed over transposed
+gives  FUSED; a tensor that is not in row-major order is handed over transposed
 why    a product whose channels lie in vectors, and all that works on its result, reads and writes memory in order
 
 A product with a factor in panels (hoist_constants) has the columns of the panels in vectors: the result is contiguous
@@ -19,7 +19,7 @@ a large power of two: the lines of a window would then be in very few sets of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mlc.dialects import func, tensor
 from mlc.dialects.func import Func
@@ -34,6 +34,7 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, Value, before
 from mlc.ir.machine import LINE, Cpu
 from mlc.ir.passes import Pass
+from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 from mlc.passes.forms import FUSED
 
@@ -48,14 +49,18 @@ def run(module: Op) -> None:
     layouts.carry_out()
 
 
+Order = tuple[int, ...]
+"""The axes of a tensor in memory, the contiguous one last."""
+
+
 class Layouts:
-    """The contiguous axis of each tensor that is not in row-major order, and the tensors that have to be.
+    """The order of each tensor that is not in row-major order, and the tensors that have to be.
 
     Arguments of a private function have the layouts of the operands at its calls; if these differ, all are in row-major
     order, which is found out by deciding once more.
 
     private  functions that are only called, and not by themselves: their arguments and results may have any layout
-    last     the contiguous axis of a tensor
+    orders   the order of a tensor
     """
 
     def __init__(self, module: Op) -> None:
@@ -71,12 +76,12 @@ class Layouts:
                         and name not in otherwise and len(f.body.blocks) == 1
                         and all(called.get(n, -1) < called[name] for n in func.references(f))}
         self.pinned: set[Value] = set()
-        self.last: dict[Value, int] = {}
+        self.orders: dict[Value, Order] = {}
         self.allowed: dict[Kernel, bool] = {}              # each kernel is asked about once
 
     def decide(self) -> bool:
         """Decide about all functions; False if the calls of one do not agree, whose arguments are pinned now."""
-        self.last, self.seen = {}, set[str]()
+        self.orders, self.seen = {}, set[str]()
         agreed = True
         for name, function in self.functions.items():
             if name not in self.private:
@@ -88,8 +93,11 @@ class Layouts:
         for op in _host_ops(function):
             if isinstance(op, Kernel):
                 self._kernel(op)
-            elif isinstance(op, tensor.Reshape) and op.x in self.last:
-                self.last[op.result] = axis_of_view(op, self.last[op.x])
+            elif isinstance(op, tensor.Reshape) and op.x in self.orders:
+                order = order_of_view(op, self.orders[op.x])
+                assert order is not None
+                if order != row_major(op.result):
+                    self.orders[op.result] = order
             elif isinstance(op, func.Call) and op.callee in self.private:
                 agreed &= self._call(op)
         return agreed
@@ -99,18 +107,18 @@ class Layouts:
         function, agreed = self.functions[call.callee], True
         first = call.callee not in self.seen
         for i, (v, argument) in enumerate(zip(call.args, function.args)):
-            if first and v in self.last and self._is_free(argument, self.last[v]):
-                self.last[argument] = self.last[v]
-            elif self.last.get(v) != self.last.get(argument):
+            if first and v in self.orders and self._is_free(argument, self.orders[v]):
+                self.orders[argument] = self.orders[v]
+            elif self.orders.get(v) != self.orders.get(argument):
                 self.pinned |= {argument, *(c.args[i] for c in self.calls[call.callee])}
                 agreed = False
         if first:
             self.seen.add(call.callee)
             agreed &= self._function(function)
         for result, v in zip(call.results, function.block.terminator.operands):
-            if v in self.last:
-                if self._is_free(result, self.last[v]):
-                    self.last[result] = self.last[v]
+            if v in self.orders:
+                if self._is_free(result, self.orders[v]):
+                    self.orders[result] = self.orders[v]
                 else:
                     self.pinned |= {v, result}
                     agreed = False
@@ -122,12 +130,13 @@ class Layouts:
         if along is None or kernel.update_of_piece() is not None or kernel.scatter() is not None:
             return
         for v, map in zip(kernel.results, kernel.result_maps):
-            if dim(along) in map[:-1] and self._is_free(v, axis := map.index(dim(along))) and any(
-                    n != 1 for n in v.type.shape[axis + 1:]):
+            if dim(along) not in map[:-1] or all(n == 1 for n in v.type.shape[map.index(dim(along)) + 1:]):
+                continue
+            if self._is_free(v, order := with_last(v, map.index(dim(along)))):
                 if kernel not in self.allowed:
                     self.allowed[kernel] = allowed("layout", kernel)
                 if self.allowed[kernel]:
-                    self.last[v] = axis
+                    self.orders[v] = order
 
     def _along(self, kernel: Kernel) -> int | None:
         """The dimension of the columns of a factor in panels, else that along which most operands are contiguous; None
@@ -135,31 +144,31 @@ class Layouts:
         for op in kernel.body.block:
             if isinstance(op, tensor.DotGeneral) and (found := columns_in_panels(op)) is not None:
                 return found
-        if not any(v in self.last for v in kernel.ins):
+        if not any(v in self.orders for v in kernel.ins):
             return None
         votes = Counter[int]()
         for v, reads in zip(kernel.ins, kernel.staging().reads().values()):
-            axis = self.last.get(v, v.type.rank - 1)
+            axis = self.orders.get(v, row_major(v))[-1] if v.type.rank else -1
             for at in {at for _, at in reads if at}:
                 index = at[axis]
                 if index is None and len(at) == len(kernel.result_maps[0]):      # padded or concatenated along it
                     index = kernel.result_maps[0][axis]
                 for d in [d for d, kind in enumerate(kernel.iterator_types) if kind == "parallel" and index == dim(d)]:
-                    votes[d] += (v.type.size if v.type.is_static else UNKNOWN) * 2 + (v in self.last)
+                    votes[d] += (v.type.size if v.type.is_static else UNKNOWN) * 2 + (v in self.orders)
         return max(votes, key=lambda d: votes[d]) if votes else None
 
-    def _is_free(self, v: Value, axis: int) -> bool:
-        """Whether only kernels, views that have such an axis, and calls of private functions read a tensor, and no
+    def _is_free(self, v: Value, order: Order) -> bool:
+        """Whether only kernels, views that have such an order, and calls of private functions read a tensor, and no
         kernel reads rows of it."""
         if v in self.pinned or not isinstance(v.type, TensorType):
             return False
         for op, i in v.uses:
             if isinstance(op, tensor.Reshape):
-                there = axis_of_view(op, axis)
-                if there < 0 or not self._is_free(op.result, there):
+                there = order_of_view(op, order)
+                if there is None or not self._is_free(op.result, there):
                     return False
             elif isinstance(op, Kernel):
-                if self._reads_rows(op, i, axis):
+                if order != row_major(v) and self._reads_rows(op, i, order[-1]):
                     return False
             elif not ((isinstance(op, func.Call) and op.callee in self.private)
                       or (isinstance(op, func.Return) and op.enclosing(Func).sym_name in self.private)):
@@ -181,22 +190,21 @@ class Layouts:
         if not any(isinstance(op, tensor.Pad) for op in ops):
             return False
         along = next((at[axis] for at in maps), None)
-        return not all(along in map and self._is_free(v, map.index(along))
+        return not all(along in map and self._is_free(v, with_last(v, map.index(along)))
                        for v, map in zip(kernel.results, kernel.result_maps))
 
     # -- carrying out ---------------------------------------------------------------------------------------------
     def carry_out(self) -> None:
         """Change the types of the tensors, and restore their axes in the kernels."""
-        for v, axis in self.last.items():
-            if isinstance(v.op, Kernel) and _evicts_itself(v.op, axis) and allowed("spread", v.op):
-                _add_channels(v.op, axis)
-            perm = (*(a for a in range(v.type.rank) if a != axis), axis)
+        for v, order in self.orders.items():
+            if isinstance(v.op, Kernel) and _evicts_itself(v.op, order[-1]) and allowed("spread", v.op):
+                _add_channels(v.op, order[-1])
             if isinstance(v.op, Kernel):
-                _transpose_result(v.op, v.op.results.index(v), perm)
+                _transpose_result(v.op, v.op.results.index(v), order)
             for kernel in dict.fromkeys(op for op, _ in v.uses if isinstance(op, Kernel)):
                 for i in [i for op, i in v.uses if op is kernel]:
-                    _transpose_operand(kernel, i, perm)
-            v.type = v.type.with_shape(v.type.shape[p] for p in perm)
+                    _transpose_operand(kernel, i, order)
+            v.type = v.type.with_shape(v.type.shape[a] for a in order)
             if isinstance(v.op, tensor.Reshape):
                 v.op.shape = v.type.shape
         for name in self.private:
@@ -219,12 +227,39 @@ def _host_ops(function: Func) -> Iterator[Op]:
             work += [inner for region in op.regions for block in region.blocks for inner in block][::-1]
 
 
-def axis_of_view(op: tensor.Reshape, axis: int) -> int:
-    """The axis of a view that is an axis of its operand and nothing else, so that both can be contiguous along it; -1
-    if there is none."""
-    old, new = op.x.type.shape, op.shape
-    before, n = sizes.product(old[:axis]), old[axis]
-    return next((a for a in range(len(new)) if new[a] == n and sizes.product(new[:a]) == before), -1)
+def row_major(v: Value) -> Order:
+    return tuple(range(v.type.rank))
+
+
+def with_last(v: Value, axis: int) -> Order:
+    """The order of a tensor in which an axis is contiguous, and the others are as they were."""
+    return (*(a for a in range(v.type.rank) if a != axis), axis)
+
+
+def order_of_view(op: tensor.Reshape, order: Order) -> Order | None:
+    """The order that a view has if its operand has this one; None if it is no view of that, since axes that it merges
+    do not follow each other."""
+    ones = next((a for a, n in enumerate(op.shape) if n != 1), len(op.shape))
+    there = [*range(ones)]
+    place = {axis: i for i, axis in enumerate(a for a in order if op.x.type.shape[a] != 1)}
+    for old, new in sorted(_groups(op.x.type.shape, op.shape, ones), key=lambda group: place[group[0][0]]):
+        if [place[a] for a in old] != [*range(place[old[0]], place[old[0]] + len(old))]:
+            return None
+        there += new
+    return tuple(there)
+
+
+def _groups(old: Sequence[Dim], new: Sequence[Dim], start: int) -> Iterator[tuple[list[int], list[int]]]:
+    """The axes of a tensor and those of a view of it, from one on, that have the same elements, as few as possible at a
+    time. Axes of one element are left out of the tensor's; of the view's, each is with the axis before it."""
+    axes = [a for a, n in enumerate(old) if n != 1]
+    ends = {sizes.product(new[:a + 1]): a + 1 for a in range(len(new))}
+    first = 0
+    for i in range(len(axes)):
+        end = ends.get(sizes.product(old[:axes[i] + 1]))
+        if end is not None:
+            yield axes[first:i + 1], [*range(start, end)]
+            first, start = i + 1, end
 
 
 def columns_in_panels(op: tensor.DotGeneral) -> int | None:

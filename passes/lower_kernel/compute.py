@@ -7,7 +7,9 @@ from typing import Any
 
 from mlc.dialects import arith, loop, math, vector
 from mlc.dialects.combining import CombiningKind
+from mlc.ir.affine import dim, step_along
 from mlc.ir.core import Op, Value, builder, located
+from mlc.ir.sizes import AffineDim, Dim, modulo, substitute
 from mlc.ir.types import FloatType, Type, VectorType, element, f32, f64, i1, i32
 from mlc.passes.lower_kernel.memory import lane_index, scalar_index
 from mlc.passes.lower_kernel.nest import Lowering, Point, rule
@@ -41,8 +43,10 @@ def _map(low: Lowering, op: loop.Map) -> None:
     for r in op.results:
         low.scope.tiles[r] = {}
     made: dict[tuple[Any, ...], Sequence[Value]] = {}        # points may share operands, such as those of a row
+    alike = compared_alike(low, op)
     for point in low.points(loop.union(op.operands)):
-        values: dict[Value, Value] = {a: low.part(v, point) for a, v in zip(op.body.block.args, op.operands)}
+        parts = [scalar_index(low, e, (), point) for e in alike] or [low.part(v, point) for v in op.operands]
+        values: dict[Value, Value] = dict(zip(op.body.block.args, parts))
         for inner in op.body.block:
             if inner.terminator:
                 continue
@@ -54,6 +58,26 @@ def _map(low: Lowering, op: loop.Map) -> None:
             values.update(zip(inner.results, made[key]))
         for r, v in zip(op.results, op.body.block.terminator.operands):
             low.scope.tiles[r][point] = values[v]
+
+
+def compared_alike(low: Lowering, op: loop.Map) -> list[Dim]:
+    """The indices that an operation compares, if what it finds for the first lane of a vector holds for all of them;
+    else none.
+
+    Either the indices are the same in all lanes, or they follow each other, and a vector of them begins at a multiple
+    of the lanes, as does what they are compared with: the parts of a concatenation of images whose channels fill
+    vectors.
+    """
+    compare, indices = op.body.block.first, [v.op for v in op.operands if isinstance(v.op, loop.Index)]
+    d, lanes = low.scope.vector, low.lanes
+    if (not isinstance(compare, arith.CmpI) or compare.operands != op.body.block.args or len(indices) < 2
+            or any(i.tiles for i in indices) or not low.in_lanes(op.results[0].type.dims)):
+        return []
+    exprs = [i.map.result for i in indices]
+    steps = [step_along(e, d, lanes) for e in exprs]
+    first = [modulo(substitute(e, {AffineDim(d): dim(d) * lanes}), lanes) for e in exprs]
+    in_order = steps == [1, 0] and compare.predicate in ("slt", "sge") and first == [0, 0]
+    return exprs if steps == [0, 0] or in_order else []
 
 
 def _apply(low: Lowering, op: Op, operands: Sequence[Value]) -> Sequence[Value]:

@@ -325,13 +325,14 @@ class KernelBuilder:
     def concat(self, op: tn.Concat, at: Index, mask: Value | None) -> Value:
         out: Value | None = None
         start: Dim = 0
-        for v in op.operands:
+        for i, v in enumerate(op.operands):
             stop = start + v.type.shape[op.axis]
-            below = self.compare("slt", at[op.axis], stop)
-            here = below if start == 0 else self.conjunction(below, self.compare("sge", at[op.axis], start))
+            after = self.compare("sge", at[op.axis], start) if i else None
+            here = self.both(after, self.compare("slt", at[op.axis], stop)) if i + 1 < len(op.operands) else after
             moved = tuple(i - start if a == op.axis else i for a, i in enumerate(at))
             x = self.value(v, moved, self.both(mask, here))
-            out = x if out is None else self.map([here, x, out], lambda c, a, b: arith.Select(c, a, b).result)
+            out = x if out is None or here is None else self.map(
+                [here, x, out], lambda c, a, b: arith.Select(c, a, b).result)
             start = stop
         assert out is not None
         return out

@@ -13,8 +13,8 @@ lower = rows("images", "loop_to_scf")
 FAULTS: tuple[Fault, ...] = (
     layout(LAYOUTS, "restored = tensor.Transpose(argument, inverse(perm)).result",
            "restored = tensor.Transpose(argument, perm).result"),
-    layout(LAYOUTS, "if new[a] == n and sizes.product(new[:a]) == before), -1)", "if new[a] == n), -1)"),
-    layout(LAYOUTS, "elif self.last.get(v) != self.last.get(argument):", "elif False:"),
+    layout(LAYOUTS, "if [place[a] for a in old] != [*range(place[old[0]], place[old[0]] + len(old))]:", "if False:"),
+    layout(LAYOUTS, "elif self.orders.get(v) != self.orders.get(argument):", "elif False:"),
     pack(PANELS, "tuple((i + 1, i) for i in range(terms))", "tuple((i + 1, i) for i in reversed(range(terms)))"),
     lower(NEST, "carried = self.repeat(d, first, head, 1, carried, body)",
           "carried = self.repeat(d, first, first, 1, carried, body)"),

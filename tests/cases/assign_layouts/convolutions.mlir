@@ -42,6 +42,19 @@ func.func @main(%x: tensor<1x3x4x6xf32>, %v: tensor<16x3xf32>, %w: tensor<16x16x
 // CHECK: func.func private @layer(%x: tensor<1x4x6x16xf32>, {{.*}}) -> tensor<1x4x6x16xf32>
 // CHECK: tensor.reshape {{.*}} : tensor<1x4x6x16xf32> to tensor<1x2x2x3x2x16xf32>
 // -----
+// A view may split the contiguous axis: phases of a transposed convolution, whose channels stay contiguous.
+func.func @main(%x: tensor<1x3x4x5xf32>, %v: tensor<64x3xf32>) -> tensor<1x16x8x10xf32> attributes {constants = [1]} {
+  %0 = tensor.broadcast_to %v : tensor<64x3xf32> to tensor<1x64x3xf32>
+  %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]], order = "chain"} : (tensor<1x64x3xf32>, tensor<1x3x4x5xf32>) -> tensor<1x64x4x5xf32>
+  %2 = tensor.reshape %1 : tensor<1x64x4x5xf32> to tensor<1x2x2x16x4x5xf32>
+  %3 = tensor.transpose %2 {perm = [0, 3, 4, 1, 5, 2]} : (tensor<1x2x2x16x4x5xf32>) -> tensor<1x16x4x2x5x2xf32>
+  %4 = tensor.reshape %3 : tensor<1x16x4x2x5x2xf32> to tensor<1x16x8x10xf32>
+  %5 = tensor.neg %4 : tensor<1x16x8x10xf32>
+  func.return %5 : tensor<1x16x8x10xf32>
+}
+// CHECK: tensor.reshape {{.*}} : tensor<1x4x5x64xf32> to tensor<1x4x5x2x2x16xf32>
+// CHECK: tensor.reshape {{.*}} : tensor<1x4x2x5x2x16xf32> to tensor<1x8x10x16xf32>
+// -----
 // If the calls of a function do not agree, its argument is in row-major order at all of them, but not its result.
 func.func private @layer(%x: tensor<1x16x4x5xf32>, %w: tensor<16x16xf32>) -> tensor<1x16x4x5xf32> {
   %0 = tensor.broadcast_to %w : tensor<16x16xf32> to tensor<1x16x16xf32>

@@ -12,3 +12,18 @@ func.func @panels(%x: tensor<30x3xf32>, %y: tensor<3x19xf32>) -> tensor<30x19xf3
 // CHECK: math.fma
 // CHECK: vector.maskedstore %out0
 // CHECK-NOT: vector.create_mask
+// -----
+// parts of a concatenation that fill vectors are told apart once for each vector, not for each lane; others are not
+func.func @parts(%x: tensor<5x64xf32>, %y: tensor<5x64xf32>) -> tensor<5x128xf32> {
+  %0 = tensor.concat %x, %y {axis = 1} : (tensor<5x64xf32>, tensor<5x64xf32>) -> tensor<5x128xf32>
+  func.return %0 : tensor<5x128xf32>
+}
+// CHECK-NOT: vector.step
+// CHECK: vector.maskedload %y
+// -----
+func.func @short_parts(%x: tensor<5x50xf32>, %y: tensor<5x14xf32>) -> tensor<5x64xf32> {
+  %0 = tensor.concat %x, %y {axis = 1} : (tensor<5x50xf32>, tensor<5x14xf32>) -> tensor<5x64xf32>
+  func.return %0 : tensor<5x64xf32>
+}
+// CHECK: vector.step
+// CHECK: vector.maskedload %y
