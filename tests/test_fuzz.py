@@ -20,7 +20,7 @@ import mlc
 from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import build
 from mlc.backends.target import Target
-from mlc.dialects import func
+from mlc.dialects import func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import DotQuads, For, Kernel
 from mlc.dialects.tensor import Exp
@@ -333,6 +333,21 @@ def test_what_depends_on_the_order_of_terms_is_no_failure(expression: str) -> No
     x = np.array([[0.6, -np.inf, 0.1, 2.0, 1.1], [0.9, -0.5, 0.8, -1.5, 0.0]])
     program = python_programs.PythonProgram(0, "x0", (f"    v1 = T.{expression}",), ("v1",), (x,), False)
     assert python_programs.examine(program) is None
+
+
+def test_derivatives_of_which_no_digit_is_certain_are_no_failure() -> None:
+    """Of sin(e^x), which is what is differentiated, the derivative is cos(e^x) e^x."""
+    x = np.array(2.1737690305748494)
+    lines = ("    v1 = T.hypot(x0, 1 + T.addcmul(x0, x0, x0))", "    v2 = T.exp(T.floor(v1) + v1)")
+    assert python_programs.examine(python_programs.PythonProgram(0, "x0", lines, ("v2",), (x,), True)) is None
+
+
+def test_a_wrong_derivative_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor.Tanh, "vjp", lambda self, ct: [ct])
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    program = python_programs.PythonProgram(0, "x0", ("    v1 = T.tanh(x0)",), ("v1",), (x,), True)
+    found = python_programs.examine(program)
+    assert found is not None and "gradient against torch" in found.key
 
 
 def of_a_factorization(name: str) -> python_programs.PythonProgram:
