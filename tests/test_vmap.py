@@ -534,3 +534,14 @@ def test_pullbacks_made_outside_are_batched() -> None:
     np.testing.assert_array_equal(mlc.vmap(mlc.vjp(f, x)[1])(eye)[0].numpy(), wanted)
     np.testing.assert_array_equal(mlc.compile(mlc.vjp(f, x)[1])(eye[1])[0].numpy(), wanted[1])
     np.testing.assert_allclose(mlc.vmap(mlc.linearize(f, x)[1])(eye).numpy().T, wanted, rtol=1e-6)
+
+
+def test_a_branch_takes_a_size_from_floats_that_are_not_batched() -> None:
+    """y is no operand of the branch, which only has as many rows as it has elements."""
+    def f(x: Any, y: Any) -> Any:
+        return mlc.cond(x.sum() < 0, lambda: x.expand((y.shape[0], 2)).sum(0), lambda: x * 2)
+
+    gradient = mlc.grad(lambda x, y: mlc.vmap(f, in_dims=(0, None))(x, y).sum())
+    for size in (5, 3):
+        found = mlc.compile(gradient, dynamic=True)(mlc.tensor([[1.0, 2.0], [-1.0, -2.0]]), mlc.zeros(size))
+        assert found.tolist() == [[2, 2], [size, size]]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from mlc.dialects import func, scf
+from mlc.dialects import func, scf, tensor
 from mlc.dialects.autodiff.attributes import has_cotangent
 from mlc.dialects.autodiff.predication import Predicated
 from mlc.dialects.func import Func
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, builder
 from mlc.ir.sizes import Size
-from mlc.ir.types import TensorType, Type
+from mlc.ir.types import FloatType, TensorType, Type, i1
 
 CONTROL = (scf.For, scf.If, scf.While, Predicated)
 
@@ -147,11 +147,15 @@ def _outlined(around: Func, block: Block) -> Func:
 
 
 def _pass_sizes(around: Func, op: Predicated) -> None:
-    """Pass to an isolated body the arguments that bind the size symbols it uses."""
+    """Pass to an isolated body arguments that bind the size symbols it uses; in place of floats, all of which belong to
+    batch elements, booleans of such a size."""
     for name in _unbound(list(op.block), op.block.args):
         if any(name in bound_sizes(v.type) for v in op.block.args):
             continue
         arg = _binder(around, name)
+        if isinstance(arg.type.dtype, FloatType):
+            with before(op, op.loc):
+                arg = tensor.Full(0, (sizes.sym(name),), i1).result
         op.set_operands([*op.operands, arg], [1, len(op.args) + 1])
         op.block.add_arg(arg.type, arg.name)
 
