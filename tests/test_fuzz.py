@@ -44,6 +44,7 @@ from mlc.tools.fuzzing import (
     rewrites,
 )
 from mlc.tools.fuzzing.factorizations import FREE
+from mlc.tools.fuzzing.interpreted import interpreted
 from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.fuzzing.levels import Failure, check, lower, same
 from mlc.tools.fuzzing.programs import Program
@@ -333,6 +334,13 @@ def test_what_depends_on_the_order_of_terms_is_no_failure(expression: str) -> No
     x = np.array([[0.6, -np.inf, 0.1, 2.0, 1.1], [0.9, -0.5, 0.8, -1.5, 0.0]])
     program = python_programs.PythonProgram(0, "x0", (f"    v1 = T.{expression}",), ("v1",), (x,), False)
     assert python_programs.examine(program) is None
+
+
+def test_only_a_product_that_makes_nan_is_unspecified() -> None:
+    for x, unspecified in (([np.nan, 0.0], False), ([1e10, 1.0], False), ([1e10, 0.0], True)):
+        with interpreted() as seen:
+            mlc.compile(lambda x: mlc.prod(x * 1e300))(np.array(x))
+        assert seen.met is unspecified
 
 
 def test_derivatives_of_which_no_digit_is_certain_are_no_failure() -> None:

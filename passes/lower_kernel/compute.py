@@ -61,17 +61,19 @@ def _map(low: Lowering, op: loop.Map) -> None:
 
 
 def compared_alike(low: Lowering, op: loop.Map) -> list[Dim]:
-    """The indices that an operation compares, if what it finds for the first lane of a vector holds for all of them;
-    else none.
+    """The indices that an operation compares, and does nothing else, if what it finds for the first lane of a vector
+    holds for all of them; else none.
 
     Either the indices are the same in all lanes, or they follow each other, and a vector of them begins at a multiple
     of the lanes, as does what they are compared with: the parts of a concatenation of images whose channels fill
     vectors.
     """
-    compare, indices = op.body.block.first, [v.op for v in op.operands if isinstance(v.op, loop.Index)]
+    compare, *others = op.body.block
+    indices = [v.op for v in op.operands if isinstance(v.op, loop.Index)]
     d, lanes = low.scope.vector, low.lanes
-    if (not isinstance(compare, arith.CmpI) or compare.operands != op.body.block.args or len(indices) < 2
-            or any(i.tiles for i in indices) or not low.in_lanes(op.results[0].type.dims)):
+    if (not isinstance(compare, arith.CmpI) or compare.operands != op.body.block.args or len(others) != 1
+            or len(indices) < 2 or any(i.tiles for i in indices) or not low.in_lanes(op.results[0].type.dims)
+            or low.alignment(d, lanes) != lanes):
         return []
     exprs = [i.map.result for i in indices]
     steps = [step_along(e, d, lanes) for e in exprs]

@@ -15,14 +15,13 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.reduce import ReduceProd
 from mlc.frontend import eager
-from mlc.ir.core import Op
+from mlc.ir.core import Op, Value
 from mlc.ir.interp import run_function
 from mlc.passes import pipeline
 from mlc.passes.analysis.size_constraints import size_constraints
 from mlc.tools.check import has_others
 
 Array = np.ndarray[Any, Any]
-Watch = Callable[[Op, Sequence[Any]], None]
 FIXED = [text for _, text, _ in pipeline.SHARED].index("fix_numerics") + 1
 """Number of passes up to fix_numerics, after which every pass preserves results bit for bit."""
 DERIVED = [text for _, text, _ in pipeline.SHARED].index("grad") + 1
@@ -35,12 +34,12 @@ class Interpreted:
     linked: Any = None
     sources = ()
 
-    def __init__(self, module: Module, passes: int = FIXED, watch: Watch | None = None) -> None:
-        self.watch = watch
+    def __init__(self, module: Module, passes: int = FIXED, seen: Unspecified | None = None) -> None:
+        self.seen = seen or Unspecified()
         for step in pipeline.steps("llvm")[:passes]:
             step.transform.run(module, **dict(step.options))
         self.module, self.entries = module, {"main": self}
-        main = next(f for f in module.inside(Func) if f.sym_name == "main")
+        self.main = main = next(f for f in module.inside(Func) if f.sym_name == "main")
         self.type, self.inputs = main.function_type, [a.type for a in main.args]
         self.size_constraints = list(size_constraints(main))
         for op in list(main.inside(tensor.ConstrainSize)):
@@ -54,24 +53,42 @@ class Interpreted:
         return self
 
     def call(self, arrays: Sequence[Any]) -> list[Array]:
-        found = run_function(self.module, "main", [np.array(a) for a in arrays], self.watch)
+        watch = self.seen.watch(self.main, arrays)
+        found = run_function(self.module, "main", [np.array(a) for a in arrays], watch)
         return [np.asarray(r, order="C") for r in found]
 
 
+class Unspecified:
+    """Whether the result of an operation was unspecified: it needs finite numbers and has had others, or is NaN, as a
+    product in which some factors overflow and others are 0, which depends on their order."""
+
+    def __init__(self) -> None:
+        self.met = False
+
+    def watch(self, main: Func, arrays: Sequence[Any]) -> Callable[[Op, Sequence[Any]], None]:
+        """Of a call of a function, what is told of each operation and its results."""
+        nans: dict[Value, bool] = {v: _has_nan(x) for v, x in zip(main.args, arrays)}
+
+        def watch(op: Op, results: Sequence[Any]) -> None:
+            nans.update((v, _has_nan(x)) for v, x in zip(op.results, results))
+            born = isinstance(op, ReduceProd) and nans[op.result] and not nans.get(op.x, True)
+            self.met |= born or any(_is_float(x) and has_others(op, x) for x in results)
+
+        return watch
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+
+
+def _has_nan(x: Any) -> bool:
+    return _is_float(x) and bool(np.isnan(x).any())
+
+
 @contextmanager
-def interpreted() -> Iterator[Callable[[], bool]]:
-    """Within, compiled functions and operations on arrays are interpreted.
-
-    Gives a function that says whether the result of an operation was unspecified: it needs finite numbers and has had
-    others, or is a product of which some factors overflow and others are 0, which depends on their order.
-    """
-    met = False
-
-    def watch(op: Op, results: Sequence[Any]) -> None:
-        nonlocal met
-        met = met or any(isinstance(x, np.ndarray) and x.dtype.kind == "f" and (
-            has_others(op, x) or (isinstance(op, ReduceProd) and bool(np.isnan(x).any()))) for x in results)
-
-    with (mock.patch.object(api, "native_code", lambda module, placement: Interpreted(module, watch=watch)),
-          eager.compiled_by(lambda module, where: Interpreted(module, DERIVED, watch))):
-        yield lambda: met
+def interpreted() -> Iterator[Unspecified]:
+    """Within, compiled functions and operations on arrays are interpreted. Gives what is known of their results."""
+    seen = Unspecified()
+    with (mock.patch.object(api, "native_code", lambda module, placement: Interpreted(module, seen=seen)),
+          eager.compiled_by(lambda module, where: Interpreted(module, DERIVED, seen))):
+        yield seen

@@ -24,3 +24,24 @@ func.func @quotients(%x: memref<5xf32>, %sums: memref<20xf32>) {
 // CHECK: vector.broadcast %[[COMMON]] : index to vector<6xindex>
 // CHECK: vector.broadcast %[[FIRST]] : index to vector<6xindex>
 // CHECK: arith.divui %{{\d+}}, %{{\d+}} : vector<6xindex>
+// -----
+// what is computed from an index that is compared is its own for each lane
+func.func @smaller(%y: memref<5x32xi64>) {
+  loop.kernel {symbols = [], domain = [5, 32], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 8], vector = 1>} {
+    %i = loop.index {map = affine_map<(d0, d1) -> (d1)>} : () -> !loop.tile<d1xindex>
+    %j = loop.index {map = affine_map<(d0, d1) -> (16)>} : () -> !loop.tile<index>
+    %m = loop.map %i, %j : (!loop.tile<d1xindex>, !loop.tile<index>) -> !loop.tile<d1xi64> {
+    ^bb0(%a: index, %b: index):
+      %c = arith.cmpi slt, %a, %b : index
+      %s = arith.select %c, %a, %b : index
+      %r = arith.index_cast %s : index to i64
+      loop.yield %r : (i64) -> ()
+    }
+    loop.store %m, %y {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d1xi64>, memref<5x32xi64>) -> ()
+    loop.end
+  }
+  func.return
+}
+// CHECK: vector.step
+// CHECK: arith.cmpi slt
+// CHECK: arith.select
