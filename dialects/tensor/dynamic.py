@@ -89,6 +89,11 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
         self.check_starts(self.starts, x, self.shape)
         return x.with_shape(self.shape)
 
+    def fold(self) -> Value | Array | None:
+        """A slice as large as x is x, wherever it is to start."""
+        found = super().fold()
+        return self.x if found is None and self.shape == self.x.type.shape else found
+
     def size_constraints(self) -> Iterator[tuple[Dim, str]]:
         return slack(self.x.type, self.shape)
 
@@ -141,6 +146,11 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """x is read at the element itself, even if that is replaced."""
         return (at, *(None for _ in self.operands[1:]))
+
+    def fold(self) -> Value | Array | None:
+        """A piece as large as x takes the place of all of it, wherever it is to start."""
+        found = super().fold()
+        return self.update if found is None and self.update.type.shape == self.x.type.shape else found
 
     def reads_own_piece(self) -> bool:
         """Whether all else that reads x reads the piece that is replaced, an element where it is replaced."""

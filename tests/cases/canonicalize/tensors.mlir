@@ -60,3 +60,12 @@ func.func @apart(%x: tensor<2x7xf32>) -> (tensor<2x3x2xf32>, tensor<2x1x7xf32>, 
 // CHECK-NEXT: tensor.reshape [[P]] : tensor<2x6xf32> to tensor<2x3x2xf32>
 // CHECK-NEXT: tensor.reshape %x : tensor<2x7xf32> to tensor<2x1x7xf32>
 // CHECK-NEXT: tensor.windows %x {axis = 1, size = 3, stride = 2}
+// -----
+// a piece as large as the tensor starts at 0, whatever the start says
+func.func @whole_pieces(%x: tensor<Bx3xf32>, %y: tensor<Bx3xf32>, %i: tensor<i64>) -> (tensor<Bx3xf32>, tensor<Bx3xf32>) {
+  %0 = tensor.dynamic_slice %x, %i, %i {shape = ["B", 3]} : (tensor<Bx3xf32>, tensor<i64>, tensor<i64>) -> tensor<Bx3xf32>
+  %1 = tensor.dynamic_update_slice %x, %y, %i, %i : (tensor<Bx3xf32>, tensor<Bx3xf32>, tensor<i64>, tensor<i64>) -> tensor<Bx3xf32>
+  func.return %0, %1 : tensor<Bx3xf32>, tensor<Bx3xf32>
+}
+// CHECK-NOT: tensor.dynamic
+// CHECK: func.return %x, %y
