@@ -25,6 +25,7 @@ from mlc.api import Compiled
 from mlc.frontend.element_types import TensorType
 from mlc.ir.diag import Error, InternalError
 from mlc.ir.files import write_text
+from mlc.rounding import EPSILON
 from mlc.tools.fuzzing import odd_calls
 from mlc.tools.fuzzing.factorizations import FREE, MATRICES, PRELUDE, factored_by_torch, is_free
 from mlc.tools.fuzzing.interpreted import interpreted
@@ -68,8 +69,6 @@ ANSWERS = ("equal", "allclose")
 """Functions whose result is a Python bool, which is not known while a function is recorded."""
 TOLERANCE = 1e-6
 """Relative to an element and to the largest of its array."""
-EPSILON = 2.0**-52
-"""A unit in the last place of 1."""
 LOSS = """
 
 def loss(*xs):
@@ -375,6 +374,7 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
         return _failure(program, "against torch", message)
     if not program.smooth or not any(np.isfinite(x).all() and x.size for x in wanted):
         return None
+
     def gradient(arrays: Sequence[Array]) -> list[Array]:
         given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape).requires_grad_() for x in arrays]
         grads = torch.autograd.grad(theirs.loss(*given), given, allow_unused=True)
@@ -394,10 +394,8 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
 def is_uncertain(f: Callable[[Sequence[Array]], list[Array]], arrays: Sequence[Array], values: list[Array]) -> bool:
     """Whether roundings alone may change what f gives: it has other values where its arguments are off by a few units
     in their last place. A derivative of sin(e^16) is such a thing."""
-    for off in (-16 * EPSILON, 16 * EPSILON):
-        if unlike(f([x * (1.0 + off) for x in arrays]), values):
-            return True
-    return False
+    off = 16 * EPSILON["float64"]
+    return any(unlike(f([x * factor for x in arrays]), values) for factor in (1.0 - off, 1.0 + off))
 
 
 def refuses_on_purpose(found: list[Array] | str) -> bool:
