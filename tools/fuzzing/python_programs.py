@@ -368,8 +368,9 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
             wanted = [np.asarray(x) for x in _leaves(theirs.f(*given))]
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
         return None                                        # PyTorch has no such thing, or refuses what is empty
-    if not defined() or (".conv" in program.text and any(x.size == 0 for x in program.arrays)):
-        return None                                        # of images without channels PyTorch makes such images, too
+    if not defined() or "T.empty" in program.text or (
+            ".conv" in program.text and any(x.size == 0 for x in program.arrays)):
+        return None          # what PyTorch left in memory; of images without channels it makes such images, too
     if message := unlike(plain, wanted):
         return _failure(program, "against torch", message)
     if not program.smooth or not any(np.isfinite(x).all() and x.size for x in wanted):
