@@ -523,6 +523,20 @@ def test_a_comparison_is_as_certain_as_what_it_compares() -> None:
         assert (found is None) is uncertain, found
 
 
+def test_the_sign_of_a_nan_that_an_operation_makes_is_free() -> None:
+    """And that of one that is given is not."""
+    text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xi32> {{
+      {made}
+      %1 = tensor.bitcast {read} : tensor<2xf32> to tensor<2xi32>
+      func.return %1 : tensor<2xi32>
+    }}"""
+    for made, read, free in (("%0 = tensor.log %x : tensor<2xf32>", "%0", True), ("", "%x", False)):
+        run = check.Check(parse_module(text.format(made=made, read=read)), "main",
+                          [np.array([-1.0, np.nan], np.float32)], keep=False)
+        other = outcome.Outcome([run.outcome.results[0] ^ np.int32(-1 << 31)])
+        assert (other.difference(run.outcome, False, run._slack) is None) is free
+
+
 def test_rounding_of_what_is_standardized_is_that_of_its_operands() -> None:
     """Numbers that differ in their last digits only are certain to as many digits as they differ in."""
     text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {

@@ -195,6 +195,7 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         A running sum of e^(x - max x) would underflow for prefixes whose elements are all far below the maximum.
         """
         y, n = widened(self.x), self.x.type.shape[self.axis]
+        y = y + full(0.0, y)                               # -0.0 is log(e^-0.0) = log 1 = 0.0, also where it is alone
         if not isinstance(n, int):
             return cast(self._doubled(y, n), self.x.type.dtype)
         reach = 1
