@@ -249,8 +249,14 @@ def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | Non
 
 
 def _own(array: BackingArray, given: Any, weak: bool) -> Any:
-    """An argument as the function sees it in a plain run."""
-    return given if weak else wrap(np.array(array) if isinstance(array, np.ndarray) else np.array(array.numpy()))
+    """An argument as the function sees it in a plain run; a leaf that requires a gradient does, and has its own."""
+    if weak:
+        return given
+    own = wrap(np.array(array) if isinstance(array, np.ndarray) else np.array(array.numpy()))
+    if isinstance(given, Tensor) and given.requires_grad and given.is_leaf:
+        own.requires_grad_()
+        own.grad = None if given.grad is None else wrap(given.grad.numpy().copy())
+    return own
 
 
 def buffers_of(trees: Any) -> list[Any]:

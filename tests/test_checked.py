@@ -161,3 +161,11 @@ def test_a_defect_of_the_interpreter_is_not_hidden(monkeypatch: pytest.MonkeyPat
     module = mlc.lower(lambda x: x + 1, args=[np.ones(2, np.float32)], level="trace").module
     with pytest.raises(InternalError, match="the interpreter is wrong"):
         checked.first_difference(checked.Run(), module, [np.ones(2, np.float32)])
+
+
+def test_an_argument_that_requires_a_gradient_does_in_the_plain_run() -> None:
+    w = mlc.ones(3, requires_grad=True)
+    f = mlc.compile(lambda w: (w * w).sum().backward(), check=True)
+    for _ in range(2):
+        f(w)
+    assert w.grad is not None and w.grad.tolist() == [4.0] * 3

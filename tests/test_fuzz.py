@@ -343,6 +343,14 @@ def test_only_a_product_that_makes_nan_is_unspecified() -> None:
         assert seen.met is unspecified
 
 
+def test_a_product_that_overflows_beside_an_infinity_is_unspecified() -> None:
+    """As one operation, fma(x, x, -inf), it is -inf."""
+    for y, unspecified in ((-np.inf, True), (np.inf, False), (1.0, False)):
+        with interpreted() as seen:
+            mlc.compile(lambda x, y: x * x + y)(np.array(1e300), np.array(y))
+        assert seen.met is unspecified
+
+
 def test_derivatives_of_which_no_digit_is_certain_are_no_failure() -> None:
     """Of sin(e^x), which is what is differentiated, the derivative is cos(e^x) e^x."""
     x = np.array(2.1737690305748494)

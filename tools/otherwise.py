@@ -28,10 +28,12 @@ Array = np.ndarray[Any, Any]
 PECULIAR: tuple[tuple[float, ...], ...] = (
     (0.0, 1.0, 100.0, -3.0), (-0.0, -1.0, 0.5, -200.0, 2.5), (math.inf, 1e4), (-math.inf, 0.0), (math.nan, -1e4))
 """Special values for elementary functions, grouped by round, if the arrays are large enough."""
-ENDS = (1e-40, -1e-310, 3e38, -1e300, 65504.0, 3e-8)
-"""Denormals and numbers near the maximum of some float type: a round of their own, since their squares overflow."""
-INTEGERS = (0, -1, 1, -2**63, 2**63 - 1, 31, 32, -7, 255, 3)
-"""Special values for integers, with the limits of their type; used as indices, they make program and code raise."""
+ENDS = (1e-40, -1e-310, 3e38, -1e300, 65504.0, 3e-8, 1 + 2.0**-8 + 2.0**-30, 1 + 2.0**-11 + 2.0**-30)
+"""Denormals and numbers near the maximum of some float type: a round of their own, since their squares overflow. The
+last two lie just above the middle of two numbers of bfloat16 and of float16, and in it once they are float32."""
+INTEGERS = (0, -1, 1, -2**63, 2**63 - 1, 31, 32, -7, 255, 3, 2**24 + 2**16 + 1, 2**60 + 2**36 + 1, 129)
+"""Special values for integers, with the limits of their type; used as indices, they make program and code raise. Two
+lie just above the middle of two numbers of bfloat16, or float32, and in it once they are float32, or float64."""
 SHARE, EQUAL = 0.12, 0.15
 """The least fraction of an array that is replaced by them, and the fraction replaced by other elements of the array."""
 SCHEDULED = "parallelize"

@@ -36,17 +36,18 @@ from mlc.ir.types import TensorType
 
 
 class Composite(TensorOp):
-    """An operation that can be decomposed into others.
+    """An operation that can be decomposed into others."""
 
-    needs_finite  whether it is defined for finite numbers only: what it makes of infinities and NaN, if not finite
-                  itself, differs from one formula to the next
-    """
-
-    needs_finite: ClassVar[bool] = False
     cost = Cost.EXPENSIVE
     iteration = Iteration.COMPOSITE
     moves_elements = False
     checked_operand: ClassVar[int | None] = None
+
+    @property
+    def needs_finite(self) -> bool:
+        """Whether it is defined for finite numbers only: what it makes of infinities and NaN, if not finite itself,
+        differs from one formula to the next."""
+        return False
 
     def decompose(self) -> Value | tuple[Value, ...]:
         """Build the result or results from primitive operations, at the insertion point."""

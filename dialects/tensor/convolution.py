@@ -71,6 +71,11 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
     groups: int = 1
     format = "$x `,` $w attr-dict `:` functional-type"
 
+    @property
+    def needs_finite(self) -> bool:
+        """Where `x` is spread: the zeros between its elements take part in some formulas, and 0 * inf is NaN."""
+        return any(n > 1 for n in self.spread)
+
     def infer(self) -> TensorType:
         x, w = self.tensors() if self.is_of_bytes() else self.floats()
         spatial = x.rank - 2

@@ -37,7 +37,10 @@ class Dft(Composite, name="tensor.dft"):
     axis: int
     inverse: bool = False
     vmap = along_axes
-    needs_finite = True
+
+    @property
+    def needs_finite(self) -> bool:
+        return True
 
     def infer(self) -> TensorType:
         x, = self.floats()

@@ -13,6 +13,7 @@ from mlc import api
 from mlc.dialects import tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.binary import Add, Mul, Sub
 from mlc.dialects.tensor.reduce import ReduceProd
 from mlc.frontend import eager
 from mlc.ir.core import Op, Value
@@ -60,18 +61,25 @@ class Interpreted:
 
 class Unspecified:
     """Whether the result of an operation was unspecified: it needs finite numbers and has had others, or is NaN, as a
-    product in which some factors overflow and others are 0, which depends on their order."""
+    product in which some factors overflow and others are 0, which depends on their order, or an infinity and a product
+    that overflows, which does not where both are one operation."""
 
     def __init__(self) -> None:
         self.met = False
 
     def watch(self, main: Func, arrays: Sequence[Any]) -> Callable[[Op, Sequence[Any]], None]:
         """Of a call of a function, what is told of each operation and its results."""
-        nans: dict[Value, bool] = {v: _has_nan(x) for v, x in zip(main.args, arrays)}
+        nans = {v: _has(np.isnan, x) for v, x in zip(main.args, arrays)}
+        infinite, overflows = {v: _has(np.isinf, x) for v, x in zip(main.args, arrays)}, set[Value]()
 
         def watch(op: Op, results: Sequence[Any]) -> None:
-            nans.update((v, _has_nan(x)) for v, x in zip(op.results, results))
-            born = isinstance(op, ReduceProd) and nans[op.result] and not nans.get(op.x, True)
+            nans.update((v, _has(np.isnan, x)) for v, x in zip(op.results, results))
+            infinite.update((v, _has(np.isinf, x)) for v, x in zip(op.results, results))
+            if isinstance(op, Mul) and infinite[op.result] and not any(infinite.get(v, True) for v in op.operands):
+                overflows.add(op.result)
+            born = isinstance(op, ReduceProd | Add | Sub) and nans[op.result] and not any(
+                nans.get(v, True) for v in op.operands) and (
+                isinstance(op, ReduceProd) or any(v in overflows for v in op.operands))
             self.met |= born or any(_is_float(x) and has_others(op, x) for x in results)
 
         return watch
@@ -81,8 +89,8 @@ def _is_float(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype.kind == "f"
 
 
-def _has_nan(x: Any) -> bool:
-    return _is_float(x) and bool(np.isnan(x).any())
+def _has(these: Callable[[Any], Any], x: Any) -> bool:
+    return _is_float(x) and bool(these(x).any())
 
 
 @contextmanager

@@ -43,6 +43,15 @@ if __name__ == "__main__":
     matrices = mlc.compile(lambda x: (x * 2, x.sum(1)), dynamic=True)
     for n, m in ((3, 4), (4, 3), (3, 4)):
         matrices(np.arange(float(n * m)).reshape(n, m))
+    product = mlc.compile(lambda x, y: x @ y)
+    for n in (3, 4, 5):
+        product(np.full((n, 3), 0.1, np.float32), square)
+    with mlc.autocast("cpu", mlc.bfloat16):
+        product(np.full((6, 3), 0.1, np.float32), square)
+    pulled = mlc.compile(lambda w: (w * w).sum().backward())
+    w = mlc.ones(3, requires_grad=True)
+    for _ in range(3):
+        pulled(w)                                          # the first has no gradient to add to
     second = mlc.compile(lambda x, y: x + y, donate=("y",))
     first = mlc.compile(lambda x, y: x + y.flip(0), donate=("x",))
     for _ in range(3):

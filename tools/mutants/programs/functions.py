@@ -35,6 +35,8 @@ if __name__ == "__main__":
     mlc.compile(mlc.grad(slopes))(small)
     mlc.compile(mlc.grad(lambda x: x.amax(1).sum() + F.relu(x).sum() + x.prod(1).sum()))(
         np.array([[1.0, 1, 0], [0, 2, 0]]))
+    mlc.compile(mlc.grad(lambda x: (mlc.grad(lambda y: y.prod(1).sum())(x) * x.cos().flip(1)).sum()))(
+        np.array([[2.0, 0, 3, 0], [2, 0, 3, 1]]))
     # exponentials that overflow unless the maximum is taken off, and rows whose maximum is infinite
     mlc.compile(lambda x: (F.softmax(x, 1), mlc.logsumexp(x, 1)))(
         np.array([[1000.0, 0.0, 999.0], [-np.inf, -np.inf, -np.inf], [np.inf, 1.0, 2.0]]))

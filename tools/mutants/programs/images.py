@@ -41,8 +41,27 @@ class Long(nn.Module):
         return self.second(self.first(x))
 
 
+class Tokens(nn.Module):
+    """An image as a row of tokens, and weights that are read along either axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches, self.mix = nn.Conv2d(3, 32, 2, stride=2), nn.Linear(32, 32, bias=False)
+
+    def forward(self, x):
+        x = self.patches(x)
+        tokens = x.flatten(2)
+        rows = tokens.transpose(1, 2)
+        return tokens, rows @ self.mix.weight, self.mix(rows + 1), x.unflatten(1, (4, 8)).sum(1)
+
+
 if __name__ == "__main__":
     mlc.manual_seed(0)
     with mlc.no_grad():
         mlc.compile(Images().eval(), freeze=True)(mlc.randn(1, 3, 16, 16))
         mlc.compile(Long().eval(), freeze=True)(mlc.randn(1, 16, 4, 7))
+        mlc.compile(Tokens().eval(), freeze=True)(mlc.randn(1, 3, 8, 8))
+        parts = nn.Conv2d(3, 24, 1), nn.Conv2d(3, 40, 1), nn.Conv2d(64, 20, 1)     # 24: the middle of a vector
+        mlc.compile(lambda x: parts[2](mlc.cat([parts[0](x), parts[1](x)], 1)).amax((2, 3)) - 9, freeze=True)(
+            mlc.randn(1, 3, 5, 5))
+        mlc.compile(lambda x: (parts[0](x) - 99).amax((2, 3)), freeze=True)(mlc.randn(1, 3, 5, 5))   # all negative

@@ -25,6 +25,20 @@ def summed(x, y, i):
     return out + mlc.index_add(x, 0, i % 5, y[:1].expand(4, 6)).square().sum()
 
 
+def at_places(x, y, i):
+    """From and to a place that a number of one byte tells, which is 128 or more."""
+    return mlc.dynamic_slice(x, (i,), (3,)), mlc.dynamic_update_slice(x, y, (i,)) + 1
+
+
+def overlapping(x, i):
+    """Reading and writing begin at two places."""
+    return mlc.dynamic_update_slice(x, mlc.dynamic_slice(x, (i,), (20,)) * 2, (i + 3,))
+
+
+def columns(x, y):
+    return mlc.cat([x, y], 1), mlc.nn.functional.pad(x, (3, 9))
+
+
 rng = np.random.default_rng(1)
 
 
@@ -34,4 +48,10 @@ if __name__ == "__main__":
     mlc.compile(moved)(x, y, i)
     mlc.compile(mlc.grad(summed, (0, 1)))(x, y, i)
     mlc.compile(moved, dynamic=True)(x, y, i)
+    long = np.arange(200, dtype=np.float32)
+    mlc.compile(at_places)(long, y[0], np.uint8(130))
+    mlc.compile(overlapping, donate=(0,))(long, 5)
+    mlc.compile(columns)(np.ones((3, 24), np.float32), np.full((3, 50), 2, np.float32))
+    mlc.compile(lambda q, k, w: (q[0] @ w, k[0] @ w, q[1] @ w, k[1] @ w))(*rng.standard_normal((2, 2, 3, 4)),
+                                                                          rng.standard_normal((4, 5)))
     mlc.compile(lambda x: (x[:, :4] * 2, x[:3] + 1))(x)      # from the first element on, of rows that are longer

@@ -29,6 +29,17 @@ def casts(x):
             (x.to(mlc.bfloat16) * 3 + 1), (x.to(mlc.float16) + 1).sum(0), x.to(mlc.bool), x.to(mlc.float64))
 
 
+def narrowed(x, i):
+    """Rounded once, also where a wider float type lies between, of which these become ties."""
+    return (x.to(mlc.bfloat16), x.to(mlc.float16), i.to(mlc.bfloat16), i.to(mlc.float16), i.to(mlc.float32),
+            i.to(mlc.int32).to(mlc.bfloat16), i.to(mlc.int32).to(mlc.float32).to(mlc.float64))
+
+
+def constants(x):
+    """Elements that are equal, and not the same."""
+    return x / np.array([0.0, -0.0], np.float32), 1 / (1 / x)
+
+
 def divided(i, j):
     return i // j, i % j, mlc.fmod(i, j)
 
@@ -37,6 +48,9 @@ if __name__ == "__main__":
     mlc.compile(floats)(FLOATS, FLOATS[::-1].copy())
     mlc.compile(integers)(INTS, INTS[::-1].copy())
     mlc.compile(casts)(np.concatenate([FLOATS, np.array([300.0, -129.0, 2.0**31, 1.00390625, 65520.0], np.float32)]))
+    mlc.compile(narrowed)(1 + np.array([2.0**-8 + 2.0**-30, 2.0**-8 - 2.0**-30, 2.0**-11 + 2.0**-30]),
+                          np.array([2**24 + 2**16 + 1, 2**24 + 1, 2**60 + 2**36 + 1]))
+    mlc.compile(constants)(np.array([3.0, 0.1], np.float32))
     # -2^31 / -1 traps where nothing prevents it; rounding carries a NaN all of whose bits are set to another number
     mlc.compile(divided)(np.array([-2**31, -7, 7, 5], np.int32), np.array([-1, -1, -1, 0], np.int32))
     full = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x3F800000], np.uint32)

@@ -53,6 +53,14 @@ def shifted(x):
     return mlc.fori_loop(0, 3, lambda i, c: (mlc.tanh(c[0] @ x) + c[1], c[0]), (x, x + 1))
 
 
+def normalized(x):
+    """Exponentials take memory of their own: `y` is read once more, and `p` is there after them."""
+    y = x @ x
+    e = mlc.exp(x)
+    p = e / e.sum(1, keepdim=True)
+    return y + mlc.softmax(y, 1), e * p.amax(1, keepdim=True)
+
+
 @mlc.compile
 def inner(a, b):
     c = mlc.exp((a * 0.2 + 1) @ b * 0.1)
@@ -74,6 +82,8 @@ if __name__ == "__main__":
     mlc.compile(viewed)(x, rng.integers(0, 16, (4, 4)))
     for f in (outlived, outside, twice_read, wider, shifted):
         mlc.compile(f)(x)
+    mlc.compile(normalized)(rng.standard_normal((40, 40)))
+    mlc.compile(lambda x: mlc.fori_loop(0, 3, lambda i, c: c @ x, x))(rng.standard_normal((9, 9)))
     mlc.compile(in_place)(rng.standard_normal((3, 40)), rng.standard_normal(40))
     mlc.compile(swept)(rng.standard_normal((9, 9)) * 0.5, rng.standard_normal((9, 9)))
     mlc.compile(called)(x)
