@@ -358,6 +358,14 @@ def examine(program: PythonProgram) -> Failure | None:
     return None
 
 
+OTHERWISE: Sequence[tuple[str, Callable[[Sequence[Array]], bool]]] = (
+    ("T.empty", lambda arrays: True),                      # what was in memory before
+    (".conv", lambda arrays: any(x.size == 0 for x in arrays)),        # images without channels stay such images
+    ("T.trap", lambda arrays: not all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")))
+"""Functions whose results are other ones in PyTorch, and for what arguments. Its `trapezoid` takes half of both ends off
+a sum of all, which makes NaN of an infinite end."""
+
+
 def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], folder: Path) -> Failure | None:
     """Compare with PyTorch: values, and for programs on ordinary numbers derivatives, too."""
     torch: Any = importlib.import_module("torch")
@@ -368,9 +376,8 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
             wanted = [np.asarray(x) for x in _leaves(theirs.f(*given))]
     except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
         return None                                        # PyTorch has no such thing, or refuses what is empty
-    if not defined() or "T.empty" in program.text or (
-            ".conv" in program.text and any(x.size == 0 for x in program.arrays)):
-        return None          # what PyTorch left in memory; of images without channels it makes such images, too
+    if not defined() or any(text in program.text and holds(program.arrays) for text, holds in OTHERWISE):
+        return None
     if message := unlike(plain, wanted):
         return _failure(program, "against torch", message)
     if not program.smooth or not any(np.isfinite(x).all() and x.size for x in wanted):
