@@ -362,8 +362,8 @@ OTHERWISE: Sequence[tuple[str, Callable[[Sequence[Array]], bool]]] = (
     ("T.empty", lambda arrays: True),                      # what was in memory before
     (".conv", lambda arrays: any(x.size == 0 for x in arrays)),        # images without channels stay such images
     ("T.trap", lambda arrays: not all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")))
-"""Functions whose results are other ones in PyTorch, and for what arguments. Its `trapezoid` takes half of both ends off
-a sum of all, which makes NaN of an infinite end."""
+"""Functions whose results are other ones in PyTorch, and for what arguments. Its `trapezoid` takes half of both ends
+off a sum of all, which makes NaN of an infinite end."""
 
 
 def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], folder: Path) -> Failure | None:
