@@ -51,6 +51,8 @@ if __name__ == "__main__":
     long = np.arange(200, dtype=np.float32)
     mlc.compile(at_places)(long, y[0], np.uint8(130))
     mlc.compile(overlapping, donate=(0,))(long, 5)
+    mlc.compile(mlc.grad(lambda x, y: (mlc.scatter_reduce(x, 0, i, y, "amax") * x.cos()).sum(), (0, 1)))(
+        np.array([1.0, 2, 3, 4, 5]), np.array([5.0, 1, 0, 3]))     # ties of old and new elements
     mlc.compile(columns)(np.ones((3, 24), np.float32), np.full((3, 50), 2, np.float32))
     mlc.compile(lambda q, k, w: (q[0] @ w, k[0] @ w, q[1] @ w, k[1] @ w))(*rng.standard_normal((2, 2, 3, 4)),
                                                                           rng.standard_normal((4, 5)))

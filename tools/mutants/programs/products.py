@@ -1,5 +1,6 @@
 """Products of matrices, convolutions and attention, with tails of vectors and blocks, and their derivatives."""
 
+import ml_dtypes
 import numpy as np
 
 import mlc
@@ -30,4 +31,7 @@ if __name__ == "__main__":
     mlc.compile(lambda a, b: (a * 2).relu() @ b, dynamic=True)(random(5, 6), random(6, 4))
     mlc.compile(mlc.grad(layers, (0, 1, 2)))(random(1, 2, 7, 7), random(3, 2, 3, 3), random(1, 2, 5, 4))
     mlc.compile(mlc.grad(lambda a, b: ((a @ b).T @ a).sum(), (0, 1)))(random(4, 3), random(3, 4))
+    small = (-abs(random(16, 64)) * 2.0**-66).astype(ml_dtypes.bfloat16), (random(64, 96) * 2.0**-66).astype(
+        ml_dtypes.bfloat16)
+    mlc.compile(lambda a, b: (a @ b).float() * 2.0**120)(*small)     # products that a processor may take for zeros
     mlc.compile(mlc.vmap(lambda a, w: a @ w, (0, None)))(random(2, 3, 4), random(4, 2))

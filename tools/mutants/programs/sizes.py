@@ -29,4 +29,5 @@ if __name__ == "__main__":
         random(3, 5, 70))
     mlc.compile(lambda x: mlc.exp(x.T) * 2)(random(5, 65))                       # a single element is left
     mlc.compile(lambda x: x.sum())(random(1100))
+    mlc.compile(lambda x: (x.sum(1), (x * x).amax(1)))(random(3, 5000))         # runs of two kinds in one kernel
     mlc.compile(lambda x: x.sum((0, 1, 2)))(random(2200, 60, 1))        # in blocks, beside an axis of one
