@@ -255,7 +255,7 @@ def _own(array: BackingArray, given: Any, weak: bool) -> Any:
     own = wrap(np.array(array) if isinstance(array, np.ndarray) else np.array(array.numpy()))
     if isinstance(given, Tensor) and given.requires_grad and given.is_leaf:
         own.requires_grad_()
-        own.grad = None if given.grad is None else wrap(given.grad.numpy().copy())
+        own.grad = None if given.grad is None else wrap(np.array(as_array(given.grad)))
     return own
 
 

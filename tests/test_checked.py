@@ -169,3 +169,4 @@ def test_an_argument_that_requires_a_gradient_does_in_the_plain_run() -> None:
     for _ in range(2):
         f(w)
     assert w.grad is not None and w.grad.tolist() == [4.0] * 3
+    assert mlc.compile(lambda w: w * (2 if w.requires_grad else 3), check=True)(w).tolist() == [2.0] * 3
