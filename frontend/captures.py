@@ -55,7 +55,7 @@ class CapturedGradient:
         self.owner = owner
 
     def operand(self, given: Sequence[Any]) -> Tensor:
-        found = _owner(self.owner, given).grad
+        found = owner_of(self.owner, given).grad
         assert found is not None, "guarded"
         return found
 
@@ -381,7 +381,8 @@ class Captures:
         return found
 
 
-def _owner(owner: Tensor | int, given: Sequence[Any]) -> Tensor:
+def owner_of(owner: Tensor | int, given: Sequence[Any]) -> Tensor:
+    """A tensor that is given by itself, or by its number among the arguments of a call."""
     return given[owner] if isinstance(owner, int) else owner
 
 
@@ -398,7 +399,7 @@ def assign_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Seq
                      results: Sequence[BackingArray]) -> None:
     """Set `grad` of tensors and arguments to results of a call, by their numbers, or to None."""
     for owner, number in rows:
-        target = _owner(owner, given)
+        target = owner_of(owner, given)
         if number is not None:
             target.autograd_meta.grad = wrap(results[number])
         elif target._autograd is not None:
@@ -408,5 +409,5 @@ def assign_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Seq
 def release_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Sequence[Any]) -> None:
     """Set the `grad` that a call is about to replace to None, so that its memory may be freed before."""
     for owner, _ in rows:
-        if (autograd := _owner(owner, given)._autograd) is not None:
+        if (autograd := owner_of(owner, given)._autograd) is not None:
             autograd.grad = None

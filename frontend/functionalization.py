@@ -227,6 +227,11 @@ def _check_captured(base: Tracer, is_detached: bool) -> None:
     if captures is None:
         return
     if mode.enabled and not is_detached and (captures.is_leaf(base) or base.value in captures.leaves_within):
+        given = captures.tensor_of(base)
+        if given is not None and not given.is_leaf:
+            raise refusal("a tensor would be changed in place that requires a gradient and is the result of an "
+                          "operation that was recorded outside", code="MLC0758", loc=user_loc(),
+                          hint="write x = x + y, or change a clone")
         raise refusal("a leaf that requires a gradient would be changed in place while operations are recorded",
                       code="MLC0439", loc=user_loc(), hint="update it within mlc.no_grad, or write x = x + y")
     held = captures.held_by(base)

@@ -17,11 +17,11 @@ from mlc import rounding
 from mlc.array_difference import Array, shown, unlike
 from mlc.call import Call, record
 from mlc.checked_paths import again, compare_reaching, compare_wrappers
-from mlc.checked_state import StateOfCall
+from mlc.checked_state import ArgumentsOfCall, StateOfCall, Values
 from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
-from mlc.frontend.captures import CapturedTensor
+from mlc.frontend.captures import CapturedGradient, CapturedTensor, owner_of
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.location import programs_line, user_loc
 from mlc.frontend.recorded_function import Recorded
@@ -40,13 +40,15 @@ REFUSALS = UNRECORDED | {"MLC0329", "MLC0720", "MLC0722", *(f"MLC075{n}" for n i
 @dataclass
 class Run:
     """Outcome of a call: its result or error, the values of its operations by line, the buffers of modules among the
-    arguments, and the state that the function reaches."""
+    arguments, the tensors in place of others among them, by the ids of these, and the state of what the function
+    reaches and of its arguments."""
 
     result: Any = None
     error: Exception | None = None
     values: list[tuple[Loc, str, list[Array]]] = field(default_factory=list)
     buffers: list[Any] = field(default_factory=list)
-    state: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    copies: dict[int, Tensor] = field(default_factory=dict)
+    state: Values = field(default_factory=dict)
 
 
 class Meaning:
@@ -59,13 +61,24 @@ class Meaning:
         return [np.asarray(r) for r in run_function(self.module, "main", [np.array(a) for a in arrays])]
 
 
-def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
+def plain_run(f: Callable[..., Any], arguments: Arguments, reached: Sequence[Tensor] = ()) -> Run:
     """Run the function eagerly on copies of its tensors, its operations in the interpreter; numbers stay numbers.
+
+    reached  tensors that the function reaches by itself, which are no copies as arguments either
     """
     out, given = Run(), iter(zip(arguments.arrays, arguments.given, arguments.weak))
-    leaves = [_own(*next(given)) if slot else x.value if isinstance(x, tree.Static) else x
+    out.copies = {id(x): x for x in reached}
+
+    def own(array: BackingArray, given: Any, weak: bool) -> Any:
+        if weak:
+            return given
+        if id(given) not in out.copies:
+            out.copies[id(given)] = _own(array, given)
+        return out.copies[id(given)]
+
+    leaves = [own(*next(given)) if slot else x.value if isinstance(x, tree.Static) else x
               for x, slot in zip(arguments.leaves, arguments.slots)]
-    own, named = arguments.structure.unflatten(leaves)
+    positional, named = arguments.structure.unflatten(leaves)
 
     def watch(name: str, operands: Sequence[BackingArray], result: Any) -> None:
         arrays = [x.array for x in tree.leaves(result) if isinstance(x, Tensor)]
@@ -73,14 +86,14 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
 
     with eager.watched(watch), eager.compiled_by(lambda module, device: Meaning(module)):
         try:
-            out.result = f(*own, **named)
+            out.result = f(*positional, **named)
         except UserError as error:
             out.error = error
         except Exception as error:
             if programs_line(error) is None and not isinstance(error, AttributeError):
                 raise                                      # a defect of this package
             out.error = error
-    out.buffers = buffers_of((own, named))
+    out.buffers = buffers_of((positional, named))
     return out
 
 
@@ -95,9 +108,10 @@ def checked_call(function: CompiledFunction, call: Call, run: Callable[[Call], A
 
 def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call], Any]) -> Any:
     signature, args = function.signature, call.args
-    state = StateOfCall(signature.f)
-    plain, compiled = plain_run(signature.f, call), Run()
-    plain.state = state.values()
+    state, given_up = StateOfCall(signature.f), call.donated()
+    given = ArgumentsOfCall(x for i, x in enumerate(call.given) if i not in given_up)
+    plain, compiled = plain_run(signature.f, call, state.tensors), Run()
+    plain.state = given.values(plain.copies) | state.values()
     state.restore()
     arrays = [np.array(a if isinstance(a, np.ndarray) else a.numpy()) for a in call.arrays]
     arguments = again(args, bool(signature.donate)) if not call.keywords else None
@@ -110,27 +124,30 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
             compiled.error, AssertionError) and compiled.error.code in REFUSALS:
         raise compiled.error                               # it is refused, and not computed otherwise
-    compiled.buffers, compiled.state = buffers_of((args, call.keywords)), state.values()
+    compiled.buffers, left = buffers_of((args, call.keywords)), state.values()
+    compiled.state = given.values() | left
 
     def recorded_again() -> tuple[Recorded, list[Any]]:
-        with state.as_before():
+        with state.as_before(), given.as_before():
             recorded = record(call)
             return recorded, [*arrays, *(np.array(as_array(x)) for x in recorded.captured_operands(call.given))]
 
-    compare(signature.name, plain, compiled, recorded_again)
+    compare(signature.name, plain, compiled, call.given, recorded_again)
     if compiled.error is not None:
         raise compiled.error
     if arguments is not None:
         donated = [i for i, name in enumerate(signature.names[: len(args)]) if name in signature.donate]
         Checks.apart(lambda: compare_wrappers(signature.name, function.wrappers, arguments, compiled.result, donated))
         Checks.apart(lambda: compare_reaching(signature.name, function.reaching, arguments, state,
-                                              (compiled.result, compiled.state)))
+                                              (compiled.result, left)))
     return compiled.result
 
 
-def compare(name: str, plain: Run, compiled: Run, again: Callable[[], tuple[Recorded, Sequence[Any]]]) -> None:
+def compare(name: str, plain: Run, compiled: Run, given: Sequence[Any],
+            again: Callable[[], tuple[Recorded, Sequence[Any]]]) -> None:
     """InternalError if a call of compiled code differs from the eager run.
 
+    given   the arguments
     again   records it again, and gives the arrays that it was called with: to find the line and how much rounding
             explains
     """
@@ -139,7 +156,7 @@ def compare(name: str, plain: Run, compiled: Run, again: Callable[[], tuple[Reco
     notes = []
     if plain.error is None and compiled.error is None:
         recorded, arrays = again()
-        if _is_rounding(plain, compiled, recorded, arrays):
+        if _is_rounding(plain, compiled, recorded, given, arrays):
             return
         if line := first_difference(plain, recorded.trace.module, arrays):
             notes.append(line)
@@ -147,13 +164,10 @@ def compare(name: str, plain: Run, compiled: Run, again: Callable[[], tuple[Reco
                         notes=tuple(notes)) from plain.error
 
 
-def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, arrays: Sequence[Any]) -> bool:
+def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, given: Sequence[Any], arrays: Sequence[Any]) -> bool:
     """Whether small perturbations of the roundings in the program explain the difference of its results."""
-    module, captures = recorded.trace.module.clone(), recorded.captures
+    module, keys = recorded.trace.module.clone(), _changed(recorded, given)
     decompose_complex.run(module)                          # whose roundings are those of the parts
-    reached = [] if captures is None else [captures.inputs[i][0] for i in recorded.stored]
-    keys = [("elements" if isinstance(x, CapturedTensor) else "grad", id(x.operand(()))) for x in reached]
-    keys += [("grad", id(owner)) for owner, number in recorded.gradients if number is not None]
     changed = [key for key in keys if key in plain.state and key in compiled.state]     # others are made by the call
     results = run_function(module, "main", [np.array(a) for a in arrays])
     slack = rounding.spread(module, "main", arrays, results, rounding.MANY)
@@ -173,6 +187,15 @@ def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, arrays: Sequence
                    for a, b, s in zip(*pairs, slack))
 
 
+def _changed(recorded: Recorded, given: Sequence[Any]) -> list[tuple[str, int]]:
+    """Which tensors the last results of a recording are the new elements or gradients of."""
+    reached = [] if recorded.captures is None else [recorded.captures.inputs[i][0] for i in recorded.stored]
+    keys = [("elements", id(given[i])) for i in recorded.written]
+    keys += [("elements", id(x.tensor)) if isinstance(x, CapturedTensor) else ("grad", id(owner_of(x.owner, given)))
+             for x in reached if isinstance(x, CapturedTensor | CapturedGradient)]
+    return keys + [("grad", id(owner_of(owner, given))) for owner, number in recorded.gradients if number is not None]
+
+
 def _assigned(plain: Run) -> list[int]:
     """The numbers of the buffers that do not come with the result anyway."""
     returned = [id(x) for x in tree.leaves(plain.result)]
@@ -186,12 +209,14 @@ def _difference(plain: Run, compiled: Run) -> str | None:
         said = [f"{type(e).__name__}: {e.message if isinstance(e, Error) else e}" if e is not None else "a result"
                 for e in (compiled.error, plain.error)]
         return f"{said[0]} in place of {said[1]}"
+    if (keys := plain.state.keys()) != compiled.state.keys():
+        return "other tensors, that the function reaches or was given, have a gradient"
     assigned = _assigned(plain)
+    states = [[run.state[key] for key in keys] for run in (compiled, plain)]
     moved, wanted = ([run.buffers[i] for i in assigned] for run in (compiled, plain))
-    changed = [list(run.state.values()) for run in (compiled, plain)]
     pairs: list[tuple[str, Any, Any]] = [
         ("result", compiled.result, plain.result), ("buffers of the arguments", moved, wanted),
-        ("what the function reaches", changed[0], changed[1])]
+        ("what the function reaches or was given", states[0], states[1])]
     for what, got, want in pairs:
         (got_leaves, got_structure), (want_leaves, want_structure) = tree.flatten(got), tree.flatten(want)
         if [*map(_shape, got_structure)] != [*map(_shape, want_structure)]:
@@ -248,14 +273,16 @@ def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | Non
     return None
 
 
-def _own(array: BackingArray, given: Any, weak: bool) -> Any:
-    """An argument as the function sees it in a plain run; a leaf that requires a gradient does, and has its own."""
-    if weak:
-        return given
+def _own(array: BackingArray, given: Any) -> Tensor:
+    """An argument as the function sees it in a plain run; a leaf that requires a gradient does, and has its own,
+    and the same hooks."""
     own = wrap(np.array(array) if isinstance(array, np.ndarray) else np.array(array.numpy()))
     if isinstance(given, Tensor) and given.requires_grad and given.is_leaf:
         own.requires_grad_()
         own.grad = None if given.grad is None else wrap(np.array(as_array(given.grad)))
+        meta, theirs = own.autograd_meta, given.autograd_meta
+        meta.hooks.update(theirs.hooks)
+        meta.after.update((key, (hook, own)) for key, (hook, _) in theirs.after.items())
     return own
 
 

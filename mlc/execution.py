@@ -158,7 +158,7 @@ def _write(code: Specialization, call: Call, results: Sequence[BackingArray]) ->
         call.given = [kept(x) if i in recorded.written else x for i, x in enumerate(given)]
     for i, n in recorded.written.items():
         if not isinstance(given[i], Tensor):
-            np.copyto(given[i], as_array(tensor_of(results[n])))
+            np.copyto(as_array(given[i]), as_array(tensor_of(results[n])))
         elif not isinstance(given[i]._array, Consumed):
             with GradMode(False):
                 given[i].copy_(tensor_of(results[n]))
@@ -261,8 +261,8 @@ def _check_leaves(code: Specialization, call: Call) -> None:
     captures, name = code.recorded.captures, call.signature.name
     assert captures is not None
     if not mode.enabled:
-        raise UserError(f"{name} calls backward, and is called within no_grad, where nothing requires a gradient",
-                        code="MLC0430", loc=user_loc(), hint="call it outside of no_grad")
+        raise UserError(f"{name} calls backward, and is called within no_grad, for which it was not recorded",
+                        code="MLC0720", loc=user_loc(), hint="call it outside of no_grad")
     given = [id(x) for i, x in enumerate(call.given) if type(x) is Tensor and x.requires_grad]
     reached = {id(x) for x in captures.tensors()}
     if len(set(given)) < len(given) or not reached.isdisjoint(given):

@@ -127,6 +127,8 @@ def test_other_libraries_and_zero_copy() -> None:
     x = mlc.ones(3)
     assert torch.from_dlpack(x).data_ptr() == x.numpy().__array_interface__["data"][0]
     assert (mlc.ones(3) + torch.ones(3, requires_grad=True)).tolist() == [2, 2, 2]
+    mlc.compile(lambda x: x.add_(1), check=True)(t)
+    assert t.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert (mlc.ones(2) * torch.ones(2, dtype=torch.bfloat16)).dtype is mlc.float32
     assert np.asarray(x) is x.numpy() or np.shares_memory(np.asarray(x), x.numpy())
     assert (X[0, :3] + x).tolist() == [1, 2, 3]           # numpy on the left

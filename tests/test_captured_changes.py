@@ -294,5 +294,5 @@ def test_a_profile_that_ends_in_another_mode() -> None:
     with mlc.no_grad(), mlc.profiler.profile():
         with mlc.enable_grad():
             compiled.run()
-    with mlc.no_grad(), pytest.raises(UserError, match="MLC0430"):
+    with mlc.no_grad(), pytest.raises(UserError, match="MLC0720"):
         compiled.run()

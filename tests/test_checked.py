@@ -150,7 +150,7 @@ def test_another_element_type_is_no_rounding() -> None:
     runs = [checked.Run(result=mlc.tensor(np.array([1.5, 3.0], dtype))) for dtype in (np.float64, np.float32)]
     x = np.array([1, 2])
     with pytest.raises(InternalError, match=r"float32\[2\] in place of float64\[2\]"):
-        checked.compare("f", runs[0], runs[1], lambda: (record(Signature(lambda x: x * 1.5).bind((x,), {})), [x]))
+        checked.compare("f", runs[0], runs[1], (), lambda: (record(Signature(lambda x: x * 1.5).bind((x,), {})), [x]))
 
 
 def test_a_defect_of_the_interpreter_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,3 +170,38 @@ def test_an_argument_that_requires_a_gradient_does_in_the_plain_run() -> None:
         f(w)
     assert w.grad is not None and w.grad.tolist() == [4.0] * 3
     assert mlc.compile(lambda w: w * (2 if w.requires_grad else 3), check=True)(w).tolist() == [2.0] * 3
+
+
+def doubled(w: Any) -> Any:
+    """Differences of rounding alone, beside a gradient."""
+    (w * w).sum().backward()
+    x = w * 1e-7 + 1
+    return (x - x.mean()) / x.std()
+
+
+def test_gradients_of_arguments_are_compared_and_may_differ_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = mlc.tensor(np.random.default_rng(0).standard_normal(4000).astype(np.float32)).requires_grad_()
+    w.register_hook(lambda gradient: gradient * 2)
+    mlc.compile(doubled, check=True)(w)
+    assert w.grad is not None and mlc.allclose(w.grad, 4 * w.detach())
+    model = nn.Linear(3, 2)
+    model.weight.grad = mlc.randn(3, 2).T
+    step = mlc.compile(lambda m, x: m(x).sum().backward(), check=True)
+    step(model, mlc.randn(5, 3))
+    monkeypatch.setattr("mlc.execution.take_over", lambda *args: None)
+    with pytest.raises(InternalError, match=r"the function reaches or was given\[\d\] is"):
+        step(model, mlc.randn(5, 3))
+
+
+def test_changed_arguments_are_compared_and_may_differ_by_rounding() -> None:
+    def spread(x: Any) -> Any:
+        x.add_(1)
+        return (x - x.mean()) / x.std()
+
+    f = mlc.compile(spread, check=True)
+    f(mlc.tensor((np.random.default_rng(0).standard_normal(4000) * 1e-7).astype(np.float32)))
+    with pytest.raises(UserError, match="MLC0758"):
+        f(mlc.ones(3, requires_grad=True) * 2)
+    with mlc.no_grad(), pytest.raises(UserError, match="MLC0720"):
+        mlc.compile(lambda w: mlc.enable_grad()(lambda: (w * w).sum().backward())(), check=True)(
+            mlc.ones(3, requires_grad=True))

@@ -79,9 +79,10 @@ example python:
     w -= 0.1
 fix: update it within mlc.no_grad, or write w = w - 0.1, which makes another tensor.
 
-MLC0720 backward is called, or grad is set, where it is not recorded: in a loop or branch on tensors.
+MLC0720 backward is called, or grad is set, where it is not recorded: in a loop or branch on tensors, within no_grad.
 A compiled function may call backward itself. What it differentiates are the operations of that function, which so far
-are neither those of a loop or branch nor those of a function that is called, such as the forward of a module.
+are neither those of a loop or branch nor those of a function that is called, such as the forward of a module. It is
+recorded for calls outside of no_grad alone, also if it enables gradients itself.
 example python:
     import mlc
     w = mlc.ones(3, requires_grad=True)
