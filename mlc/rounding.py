@@ -86,7 +86,7 @@ class _NoisyFrame(Frame):
                 # a number that is rounding alone may be 0, of which a quotient or a remainder makes NaN
                 gone = (np.abs(value) <= error) & (random.random(value.shape) < 0.25)
                 moved = np.where(gone, np.zeros((), value.dtype), moved)
-                if not np.iscomplexobj(value):              # which sign a NaN has is the processor's affair
+                if value.dtype.kind != "c" and np.isnan(value).any():     # its sign is the processor's affair
                     moved = np.where(np.isnan(value) & (random.random(value.shape) < 0.5), -value, moved)
                 self.env[result] = np.where(noise == 0, value, moved)                # which keeps the sign of a zero
 

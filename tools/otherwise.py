@@ -31,9 +31,11 @@ PECULIAR: tuple[tuple[float, ...], ...] = (
 ENDS = (1e-40, -1e-310, 3e38, -1e300, 65504.0, 3e-8, 1 + 2.0**-8 + 2.0**-30, 1 + 2.0**-11 + 2.0**-30)
 """Denormals and numbers near the maximum of some float type: a round of their own, since their squares overflow. The
 last two lie just above the middle of two numbers of bfloat16 and of float16, and in it once they are float32."""
-INTEGERS = (0, -1, 1, -2**63, 2**63 - 1, 31, 32, -7, 255, 3, 2**24 + 2**16 + 1, 2**60 + 2**36 + 1, 129)
+INTEGERS = (0, -1, 2**24 + 2**16 + 1, 2**60 + 2**36 + 1, -2**63, 2**63 - 1, 129, 1, 31, 32, -7, 255, 3)
 """Special values for integers, with the limits of their type; used as indices, they make program and code raise. Two
 lie just above the middle of two numbers of bfloat16, or float32, and in it once they are float32, or float64."""
+INTEGER_ROUNDS = 3
+"""The most rounds in which whole arrays are exchanged by them: the smallest may hold the first numbers alone."""
 SHARE, EQUAL = 0.12, 0.15
 """The least fraction of an array that is replaced by them, and the fraction replaced by other elements of the array."""
 SCHEDULED = "parallelize"
@@ -76,8 +78,12 @@ def rounds(arrays: Sequence[Any], together: bool = False) -> Iterator[list[Array
         group, rng = groups[number], np.random.default_rng([number, round])
         yield [_exchanged(x, [group[(round * _capacity(x) + k + i) % len(group)] for k in range(_capacity(x))], rng)
                if i in floats else x.copy() for i, x in enumerate(given)]
-    for part in (SHARE,) if whole and together else (1.0, SHARE) if whole else ():
-        yield [_exchanged(x, INTEGERS[i % 2:], np.random.default_rng(i), part) if i in whole else x.copy()
+    if not whole:
+        return
+    count = min(INTEGER_ROUNDS, math.ceil(len(INTEGERS) / min(given[i].size for i in whole)))
+    for round, part in [(0, SHARE)] if together else [*((round, 1.0) for round in range(count)), (count, SHARE)]:
+        yield [_exchanged(x, [INTEGERS[(round * x.size + k + i % 2) % len(INTEGERS)] for k in range(len(INTEGERS))],
+                          np.random.default_rng([i, round]), part) if i in whole else x.copy()
                for i, x in enumerate(given)]
 
 
