@@ -2,8 +2,9 @@
 
 Each prompt has `num_beams` sequences of the cache. A step gives the likely tokens of each, with log-probabilities. Of
 all continuations of a prompt the best ones go on, and those that end with a stop token are kept as answers, ordered by
-log-probability / length ** length_penalty. Where a sequence is continued twice, its rows of the cache are copied over
-those of one that is not continued. All sums are float32, in the order of transformers, so that the tokens are equal.
+log-probability / length ** length_penalty. Where a sequence is continued twice, both have the pages that it has filled,
+and only the rows of its last one are copied. All sums are float32, in the order of transformers, so that the tokens are
+equal.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import numpy as np
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
+from mlc.models.cache import PAGE, pages_for
 from mlc.models.generation import Completion, Request
+from mlc.models.pages import Page, Pages
 from mlc.models.sampling import Kinds, Sampling
 from mlc.models.slots import Written
-from mlc.models.steps import State
 
 if TYPE_CHECKING:
     from mlc.models.language_model import LanguageModel
@@ -135,49 +137,91 @@ def beam_search(model: LanguageModel, requests: Sequence[Request], search: BeamS
     """
     for request in requests:
         _check(request, search)
-    count = search.count
-    beams = [Beams(r, search) for r in requests]
-    kinds = Kinds(top=min(max(search.kept(r) for r in requests), model.config.vocabulary))
-    capacity = max(len(r.prompt) + r.limit for r in requests)
+    following = Following(model, requests, search)
     with no_grad():
-        state = model.steps.start([r.prompt for r in requests for _ in range(count)],
-                                  [Sampling()] * len(requests) * count, capacity, kinds)
-        for i, r in enumerate(requests):
-            _read(model, state, i * count, r.prompt)
-            model.steps.move(state, [i * count] * (count - 1), list(range(i * count + 1, (i + 1) * count)),
-                             len(r.prompt))
-        while not all(b.done for b in beams):
-            _step(model, state, beams)
-    return [b.completion(model) for b in beams]
+        following.begin()
+        while not all(b.done for b in following.beams):
+            following.step()
+    return [b.completion(model) for b in following.beams]
 
 
-def _step(model: LanguageModel, state: State, beams: list[Beams]) -> None:
-    """Continue all sequences by a token; those of prompts that are done stay as they are, and cost the same."""
-    texts = [[*b.request.prompt, *own] for b in beams for own in b.tokens]
-    for i, text in enumerate(texts):
-        if len(text) - 1 == model.steps.turning_point:     # longrope turns all keys anew from here on
-            _read(model, state, i, text)
-    lengths = np.array([len(t) for t in texts], np.int64)
-    chosen = model.steps.write(state, np.array([t[-1] for t in texts], np.int64), lengths - 1, lengths * 0)
-    written = Written.of(chosen)
-    assert written.best is not None and written.best_chances is not None
-    sources, targets = list[int](), list[int]()
-    for i, b in enumerate(beams):
-        first = i * b.search.count
-        if b.done:
-            continue
-        rows = slice(first, first + b.search.count)
-        for target, source in enumerate(b.advance(written.best[rows, 0], written.best_chances[rows, 0])):
-            if source != target:
-                sources.append(first + source)
-                targets.append(first + target)
-    if sources:
-        model.steps.move(state, sources, targets, int(lengths.max()))
+class Following:
+    """All sequences of a search, and their pages.
 
+    beams   of each prompt
+    tables  the pages of each sequence, those of a prompt one after the other
+    """
 
-def _read(model: LanguageModel, state: State, sequence: int, text: Sequence[int]) -> None:
-    """Have a sequence hold all tokens of a text but the last one, which the next step reads."""
-    model.steps.read(state, sequence, text[:-1], 0, len(text))
+    def __init__(self, model: LanguageModel, requests: Sequence[Request], search: BeamSearch) -> None:
+        self.model, self.count = model, search.count
+        self.beams = [Beams(r, search) for r in requests]
+        kinds = Kinds(top=min(max(search.kept(r) for r in requests), model.config.vocabulary))
+        capacity = max(len(r.prompt) + r.limit for r in requests)
+        prompts = [r.prompt for r in requests for _ in range(search.count)]
+        self.state = model.steps.start(prompts, [Sampling()] * len(prompts), capacity, kinds)
+        self.pages = Pages(len(prompts) * pages_for(capacity))
+        self.tables: list[list[Page]] = [[] for _ in prompts]
+
+    def begin(self) -> None:
+        """Read each prompt once, for the first of its sequences."""
+        parents = list(range(len(self.tables)))
+        for i, b in enumerate(self.beams):
+            first, prompt = i * self.count, b.request.prompt
+            self._read(first, prompt)
+            parents[first: first + self.count] = [first] * self.count
+        self._continue(parents, [len(b.request.prompt) - 1 for b in self.beams])
+
+    def step(self) -> None:
+        """Continue all sequences by a token; those of prompts that are done stay as they are, and cost the same."""
+        texts = [[*b.request.prompt, *own] for b in self.beams for own in b.tokens]
+        for i, text in enumerate(texts):
+            if len(text) - 1 == self.model.steps.turning_point:        # longrope turns all keys anew from here on
+                self._read(i, text)
+            self._grow(i, len(text))
+        lengths, last = (np.array(x, np.int64) for x in zip(*((len(t), t[-1]) for t in texts)))
+        written = Written.of(self.model.steps.write(self.state, last, lengths - 1, lengths * 0))
+        assert written.best is not None and written.best_chances is not None
+        parents = list(range(len(texts)))
+        for i, b in enumerate(self.beams):
+            rows = slice(i * self.count, (i + 1) * self.count)
+            if not b.done:
+                found = b.advance(written.best[rows, 0], written.best_chances[rows, 0])
+                parents[rows] = [rows.start + parent for parent in found]
+        self._continue(parents, [len(texts[i * self.count]) for i in range(len(self.beams))])
+
+    def _read(self, sequence: int, text: Sequence[int]) -> None:
+        """Have a sequence hold all tokens of a text but the last one, which the next step reads."""
+        self._grow(sequence, len(text))
+        self.model.steps.read(self.state, sequence, text[:-1], 0, len(text))
+
+    def _grow(self, sequence: int, length: int) -> None:
+        """Have a sequence have pages for a length."""
+        table = self.tables[sequence]
+        table += [self.pages.take() for _ in range(pages_for(length) - len(table))]
+        self._number()
+
+    def _number(self) -> None:
+        self.state.tables = [[page.number for page in table] for table in self.tables]
+
+    def _continue(self, parents: Sequence[int], lengths: Sequence[int]) -> None:
+        """Have each sequence be the one of its parent, whose rows are those of texts of the lengths of the prompts."""
+        for i in set(range(len(parents))).difference(parents):
+            self.pages.give_back(self.tables[i])
+        tables, copies, continued = list[list[Page]](), list[tuple[Page, Page]](), set[int]()
+        for i, parent in enumerate(parents):
+            table, (whole, rest) = self.tables[parent], divmod(lengths[i // self.count], PAGE)
+            if parent in continued:
+                own = [self.pages.share(page) for page in table[:whole]]
+                if rest:
+                    own.append(self.pages.take())
+                    copies.append((table[whole], own[whole]))
+                table = own
+            continued.add(parent)
+            tables.append(table)
+        self.tables = tables
+        self._number()
+        if copies:
+            self.model.steps.move(self.state, [a.number for a, _ in copies], [b.number for _, b in copies])
 
 
 def check_options(options: Mapping[str, Any], draft: Any) -> None:

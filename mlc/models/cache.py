@@ -1,9 +1,9 @@
 """Keys and values of what a model has seen: memory that compiled steps write in place.
 
-A cache is one pair of tensors [sequences * capacity, kv heads, head size] per layer, the rows of the sequences one
-after the other. A step writes the keys and values of its tokens at their rows, by a scatter, and attends to the first
-rows of each sequence, by a slice; as the tensors are donated, nothing else of them is touched. How many rows are read
-is the size of an argument without elements of its own (`window`), so that one compilation serves all lengths.
+A cache is one pair of tensors [pages * PAGE, kv heads, head size] per layer. The rows of a sequence are in pages of its
+own, or shared with others (pages.py), whose numbers are its page table. A step writes the keys and values of its tokens
+at their rows, by a scatter, and attends to the pages of each sequence, by a gather; as the tensors are donated, nothing
+else of them is touched. How many pages are read is the width of the table, so that one compilation serves all lengths.
 
 A cache of int8 has a fourth of the size, and 4 bytes per head and row for a scale: each head of each row is rounded to
 255 steps of its greatest magnitude / 127, so that no number is off by more than that magnitude / 254.
@@ -11,8 +11,11 @@ A cache of int8 has a fourth of the size, and 4 bytes per head and row for a sca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import numpy as np
 
 import mlc
 from mlc.frontend.tensor import Tensor
@@ -20,11 +23,12 @@ from mlc.frontend.tensor import Tensor
 LayerCache = tuple[Tensor, ...]
 """Keys and values of a layer, [rows, kv heads, head size]; in int8, and their scales behind, [rows, kv heads]."""
 Cache = list[LayerCache]
+Array = np.ndarray[Any, Any]
 CacheType = Literal["float32", "int8"]
 
-STEP = 64
-"""Windows are multiples of this. Sums over a window are then the same whatever it is beyond what is seen: each of their
-lanes ends at a multiple of it (dialects/tensor/orders.py), and what is not seen adds zeros."""
+PAGE = 64
+"""Tokens of a page. Sums over all rows that are read are then the same whatever is beyond what is seen: each of their
+lanes ends at a multiple of this (dialects/tensor/orders.py), and what is not seen adds zeros."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +38,13 @@ class Seen:
     positions  of the tokens in their sequences [batch, n]
     lengths    of the sequences, these tokens included [batch]
     size       number of rows that are read per sequence
-    slots      rows of the cache that the tokens write [batch, n]; None without a cache
-    first      row at which the only sequence of the call begins; None if the call has the first sequences
-    capacity   rows of the cache for each sequence, where the call has several: its first ones
+    table      the numbers of the pages that these rows are in [batch, size / PAGE]; None without a cache
     """
 
     positions: Tensor
     lengths: Tensor
     size: int
-    slots: Tensor | None = None
-    first: Tensor | None = None
-    capacity: int = 0
+    table: Tensor | None = None
 
     def mask(self, window: int) -> Tensor:
         """The attention mask [batch, 1, n, size]: a token sees rows up to its own, the last `window` or, for 0, all."""
@@ -57,23 +57,16 @@ class Seen:
 
         k, v: [batch, n, kv heads, head size].
         """
-        if cache is None or self.slots is None:
+        if cache is None or self.table is None:
             return k.transpose(1, 2), v.transpose(1, 2), None
         plain = len(cache) == 2
         new = (k, v) if plain else rounded(k, v)
-        written = tuple(mlc.index_put(old, (self.slots,), x) for old, x in zip(cache, new))
-        keys, values, *scales = (self._read(x) for x in written)
+        rows = mlc.gather(self.table, 1, self.positions // PAGE) * PAGE + self.positions % PAGE
+        written = tuple(mlc.index_put(old, (rows,), x) for old, x in zip(cache, new))
+        keys, values, *scales = (x.unflatten(0, (-1, PAGE))[self.table].flatten(1, 2) for x in written)
         if not plain:
             keys, values = (x.float() * scale[..., None] for x, scale in zip((keys, values), scales))
         return keys.transpose(1, 2), values.transpose(1, 2), written
-
-    def _read(self, x: Tensor) -> Tensor:
-        """The rows that are seen [batch, size, kv heads, ...]."""
-        rest = x.shape[1:]
-        if self.first is not None:
-            out: Tensor = mlc.dynamic_slice(x, (self.first, *[0] * len(rest)), (self.size, *rest))[None]
-            return out
-        return x.reshape(-1, self.capacity, *rest)[: self.positions.shape[0], : self.size]
 
 
 def rounded(*numbers: Tensor) -> tuple[Tensor, ...]:
@@ -82,10 +75,25 @@ def rounded(*numbers: Tensor) -> tuple[Tensor, ...]:
     return (*(mlc.round(x / mlc.where(s == 0, 1.0, s)[..., None]).to("int8") for x, s in zip(numbers, scales)), *scales)
 
 
-def shapes(rows: Any, kv_heads: int, head_size: int, dtype: CacheType) -> list[tuple[tuple[Any, ...], str]]:
-    """The shapes and types of the tensors of a layer for a number of rows."""
+def shapes(pages: int | str, kv_heads: int, head_size: int, dtype: CacheType) -> list[tuple[tuple[Any, ...], str]]:
+    """The shapes and types of the tensors of a layer for a number of pages, or for the name of one."""
+    rows = PAGE * pages if isinstance(pages, int) else f"{PAGE}*{pages}"
     whole = ((rows, kv_heads, head_size), dtype)
     return [whole, whole, *([((rows, kv_heads), "float32")] * 2 if dtype == "int8" else [])]
+
+
+def pages_for(length: int) -> int:
+    """How many pages the rows of a text take."""
+    return -(-length // PAGE)
+
+
+def table_of(length: int, *pages: Sequence[int]) -> Array:
+    """The page table of a call whose sequences have these pages, for texts of at most a length.
+
+    Page 0 is in the place of those that a sequence does not have.
+    """
+    width = pages_for(length)
+    return np.array([[*own[:width], *[0] * (width - len(own))] for own in pages], np.int64)
 
 
 def whole(tokens: Tensor) -> Seen:

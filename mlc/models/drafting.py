@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.models.generation import Answer
+from mlc.models.pages import common
 from mlc.models.sampling import Kinds
 from mlc.models.slots import KINDS, Slots
 
@@ -192,9 +193,9 @@ class Drafts:
         for i, own in enumerate(rows):
             if own is None:
                 continue
-            text = (*own.request.prompt, *own.tokens)
-            del self.slots.contents[i][self.slots.shared(i, text):]
-            while len(self.slots.contents[i]) < len(text) - 1:
+            text, held = (*own.request.prompt, *own.tokens), self.slots.contents[i]
+            del held[common(held, text[:-1]):]             # the guesses that were wrong
+            while len(held) < len(text) - 1:
                 self.slots.read(i, text[:-1], len(text))
         if not any(rows):
             return [[] for _ in rows]
@@ -215,5 +216,9 @@ class Drafts:
             sampling = replace(request.sampling, repetition_penalty=1.0, frequency_penalty=0.0, presence_penalty=0.0)
             own = Answer(replace(request, sampling=sampling, constraint=None, limit=request.limit - 1), None,
                          answer.tokens)
+            if slot in self._own:
+                self.slots.leave(slot)
+            taken = self.slots.take(slot, own.request)
+            assert taken is not None, "each slot has room for a request"
             self._own[slot] = answer, own
         return self._own[slot][1]

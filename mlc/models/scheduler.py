@@ -1,12 +1,13 @@
 """Continuous batching: requests join and leave the sequences that a model runs, between two steps.
 
-The memory is fixed from the start: a number of slots, each with room for `capacity` tokens. A request waits until a
-slot is free, has its prompt read in chunks, of which each step reads one, the last of them with the first token of the
-answer, and then gets tokens from each step: several where they take little time, or where a draft guesses them
-(drafting.py). The step is compiled for a few numbers of sequences and kinds of options, so that what joins compiles
-nothing; it runs the first slots of the memory, up to the last one in use. The rows of a finished request stay: a prompt
-that begins with the same tokens, as the next turn of a conversation does, takes over the slot and is read from where it
-differs.
+The memory is fixed from the start: a number of slots, and pages for their rows. A request waits until a slot is free,
+and pages for all tokens that it may come to: none that has begun is ever stopped for want of memory. Its prompt is read
+in chunks, of which each step reads one, the last of them with the first token of the answer, and then it gets tokens
+from each step: several where they take little time, or where a draft guesses them (drafting.py). The step is compiled
+for a few numbers of sequences and kinds of options, so that what joins compiles nothing; it runs the first slots, up to
+the last one in use. Pages that a prompt has filled are shared with other prompts that begin with the same tokens, also
+at the same time, and those of a finished request stay until their memory is needed (pages.py): the next turn of a
+conversation, or a common instruction, is read once.
 
 An answer is, to the bit, the one that the request gets alone (sampling.py says why).
 """
@@ -24,7 +25,6 @@ from typing import TYPE_CHECKING
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
-from mlc.models.cache import STEP
 from mlc.models.drafting import Draft, Drafter, drafter
 from mlc.models.generation import Answer, Piece, Request
 from mlc.models.sampling import Kinds, kinds_of
@@ -60,7 +60,7 @@ class Ticket:
     deadline  time (of time.monotonic) at which the answer ends
     answer    as it grows
     slot      where its rows are; None while it waits
-    reused    number of tokens whose rows were there before
+    reused    number of tokens whose rows were there
     cancelled whether nobody wants the answer any more
     error     that ended it
     """
@@ -106,6 +106,8 @@ class Scheduler:
         model: A model that `mlc.models.load` returns.
         slots: How many requests run at once.
         capacity: Tokens of a request, the answer included; by default those that the model sees, 4096 at most.
+        memory: Tokens that the cache has room for; by default the capacity of each slot. With less, requests wait
+            until what they may come to fits.
         queue: How many requests may wait.
         draft: What guesses tokens: a `PromptLookup` or a `DraftModel`; None for nothing. Answers are the same.
         kinds: The kinds of options of all requests, where all are known before the first step: the prompts are read
@@ -123,22 +125,23 @@ class Scheduler:
         [None, None, 'length']
     """
 
-    def __init__(self, model: LanguageModel, *, slots: int = 8, capacity: int | None = None, queue: int = 64,
-                 draft: Draft | None = None, kinds: Kinds | None = None) -> None:
-        if slots < 1 or queue < 0 or (capacity is not None and capacity < 2):
-            raise UserError(f"slots is {slots}, capacity {capacity} and queue {queue}", code="MLC0916", loc=user_loc(),
-                            hint="a scheduler has at least one slot, of two tokens")
+    def __init__(self, model: LanguageModel, *, slots: int = 8, capacity: int | None = None, memory: int | None = None,
+                 queue: int = 64, draft: Draft | None = None, kinds: Kinds | None = None) -> None:
+        if slots < 1 or queue < 0 or any(x is not None and x < 2 for x in (capacity, memory)):
+            raise UserError(f"slots is {slots}, capacity {capacity}, memory {memory} and queue {queue}", code="MLC0916",
+                            loc=user_loc(), hint="a scheduler has at least one slot, and room for two tokens")
         self.model, self.limit = model, queue
         capacity = min(capacity or CAPACITY, model.config.context)
+        capacity = capacity if memory is None else min(capacity, memory)
         self._drafter: Drafter | None = drafter(draft, model, slots, capacity) if draft is not None else None
-        self.slots = Slots(model.steps, slots, capacity, spare=0 if draft is None else draft.tokens, fixed=kinds)
+        self.slots = Slots(model.steps, slots, capacity, memory=memory, spare=0 if draft is None else draft.tokens,
+                           fixed=kinds)
         self.batch = kinds is not None                     # all prompts are read before anything is written
         self._pace = 1                                     # tokens that each answer gets in a step
         self.counters = Counters()
         self._lock = threading.Lock()
         self._waiting = deque[Ticket]()
         self._running: list[Ticket | None] = [None] * slots
-        self._used = [0] * slots                           # when a slot was last in use
         self._clock = itertools.count(1)
 
     # -- from any thread ----------------------------------------------------------------------------------------------
@@ -316,31 +319,28 @@ class Scheduler:
         reason = ticket.answer.finished or ""
         self.counters.finished[reason] = self.counters.finished.get(reason, 0) + 1
         if ticket.slot is not None:
-            self._used[ticket.slot] = next(self._clock)
+            self.slots.leave(ticket.slot)
             self._running[ticket.slot] = None
 
     def _admit(self) -> None:
-        """Give free slots to the requests that have waited longest."""
+        """Give free slots to the requests that have waited longest: of those that make the step no larger, the first.
+        """
         while (free := [i for i, t in enumerate(self._running) if t is None]) and self._waiting:
+            slot = free[0]
             with self._lock:
-                ticket = self._waiting.popleft()
-            slot = self._best_slot(ticket, free)
-            ticket.slot, self._running[slot] = slot, ticket
-            ticket.reused = self.slots.take(slot, ticket.request)
-            self.counters.reused_tokens += ticket.reused
-
-    def _best_slot(self, ticket: Ticket, free: list[int]) -> int:
-        """The slot with the longest equal beginning; if none is worth it, one that makes the step no larger, and of
-        those the one that was not used for longest."""
-        shared = {i: self.slots.shared(i, ticket.request.prompt) for i in free}
-        best = max(free, key=lambda i: shared[i])
-        if shared[best] >= min(STEP // 2, len(ticket.request.prompt) - 1) > 0:
-            return best
-        return min(free, key=lambda i: (self.slots.size_for(i), self._used[i], i))
+                ticket = self._waiting[0]
+                if (reused := self.slots.take(slot, ticket.request)) is None:
+                    return                                 # those behind it do not overtake it
+                self._waiting.popleft()
+            ticket.slot, ticket.reused, self._running[slot] = slot, reused, ticket
+            self.counters.reused_tokens += reused
 
     def _read_chunk(self, ticket: Ticket, slot: int) -> None:
         """Read the next tokens of a prompt, or of a text whose keys are turned again; the last bring another."""
         text = (*ticket.request.prompt, *ticket.answer.tokens)
+        reused = self.slots.adopt(slot, text[:-1])         # of a prompt that was read meanwhile
+        ticket.reused += reused
+        self.counters.reused_tokens += reused
         left = len(text) - len(self.slots.contents[slot])
         if left > CHUNK:
             self.counters.prompt_tokens += self.slots.read(slot, text[:-1], len(text))

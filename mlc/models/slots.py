@@ -1,4 +1,5 @@
-"""The memory of a scheduler: slots of one cache, what their rows hold, and the steps that run the first of them."""
+"""The memory of a scheduler: slots for requests, the pages of a cache that they have, and the steps that run the first
+of them."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ import numpy as np
 
 import mlc
 from mlc.frontend.autograd.grad_mode import no_grad
+from mlc.models.cache import PAGE, pages_for
 from mlc.models.generation import Answer, LogProbability, Request
+from mlc.models.pages import Page, Pages
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, kinds_of
-from mlc.models.steps import CHUNK, Masks, State, Steps, rounded_up, settings_of
+from mlc.models.steps import CHUNK, Masks, State, Steps, settings_of
 
 Array = np.ndarray[Any, Any]
 
@@ -22,6 +25,8 @@ _ALL = {"draws": True, "filters": True, "penalties": True, "bias": True, "masks"
 KINDS = (Kinds(), Kinds(**_ALL), *(Kinds(**_ALL, top=top) for top in MOST_LIKELY))
 """The kinds of options that the step is compiled for, the cheap ones first."""
 _NO_SAMPLING = Sampling()
+LEAST_COPIED = 8
+"""Tokens of a page that are copied rather than read again: a copy is a call of its own."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +54,22 @@ class Written:
 
 
 class Slots:
-    """Slots of one cache.
+    """Slots of one cache. A slot has pages for all that its request may come to, from the start.
 
     steps     the compiled steps
     count     number of slots
-    capacity  tokens that each has room for
-    spare     tokens that may be written beyond that: guesses that are not kept
+    capacity  tokens of a request at most
+    memory    tokens that there is room for together; None: the capacity of each slot
+    spare     tokens that may be written beyond those of a request: guesses that are not kept
     fixed     the kinds of options of all requests, for which there is one step that runs all slots; None for steps of
               some sizes and kinds, so that any requests may come
     """
 
-    def __init__(self, steps: Steps, count: int, capacity: int, *, spare: int = 0, fixed: Kinds | None = None) -> None:
+    def __init__(self, steps: Steps, count: int, capacity: int, *, memory: int | None = None, spare: int = 0,
+                 fixed: Kinds | None = None) -> None:
         self.steps, self.count, self.capacity, self.spare = steps, count, capacity, spare
+        each = pages_for(capacity + spare)
+        self.page_count = count * each if memory is None else max(each, memory // PAGE)
         self.sizes: list[int] = [count] if fixed else [*(4 ** i for i in range(16) if 4 ** i < count), count]
         self.kinds = KINDS if fixed is None else (fixed,)
         rotary = getattr(steps.model.config, "rotary", None)
@@ -71,9 +80,10 @@ class Slots:
     def clear(self) -> None:
         """Forget all rows, and have memory that no step has a hand on."""
         self.contents: list[list[int]] = [[] for _ in range(self.count)]
-        room = rounded_up(self.capacity + self.spare)
-        self._state = State([], room, self.kinds[0], {}, None, None)   # what there is goes before the new memory comes
-        self._state.cache = self.steps.cache(self.count, room)
+        self.pages = Pages(self.page_count)
+        self._tables: list[list[Page]] = [[] for _ in range(self.count)]
+        self._state = State([], (), self.kinds[0], {}, None, None)     # what there is goes before the new memory comes
+        self._state.cache = self.steps.cache(self.page_count)
         self._counts: Any = None
         self._requests: list[Request | None] = [None] * self.count     # that took each slot last
         self._batch: tuple[list[Answer | None], Settings, Array, Array] | None = None
@@ -87,28 +97,54 @@ class Slots:
         """The number of sequences of the smallest step that includes a slot."""
         return next(size for size in self.sizes if size > slot)
 
-    def shared(self, slot: int, prompt: Sequence[int]) -> int:
-        """How many tokens of a prompt have their rows in a slot already; the last token has none."""
-        if not self.reusable:
-            return 0
-        held, wanted = self.contents[slot], prompt[:-1]
-        return next((i for i, (a, b) in enumerate(zip(held, wanted)) if a != b), min(len(held), len(wanted)))
-
-    def take(self, slot: int, request: Request) -> int:
-        """Give a slot to a request; how many tokens of the prompt are in it already."""
-        reused = self.shared(slot, request.prompt)
-        del self.contents[slot][reused:]
+    def take(self, slot: int, request: Request) -> int | None:
+        """Give a slot to a request; how many tokens of the prompt are in it already. None if there is no memory."""
+        text = request.prompt[:-1]                         # the last token is read for what follows
+        count = pages_for(min(len(request.prompt) + request.limit, self.capacity) + self.spare)
+        known = self.pages.find(text)[0] if self.reusable else []
+        table = [self.pages.share(page) for page in known]
+        if count - len(known) > self.pages.free:
+            self.pages.give_back(table)
+            return None
+        self._tables[slot] = table + [self.pages.take() for _ in range(count - len(known))]
+        self.contents[slot] = list(text[: len(known) * PAGE])
         self._requests[slot] = request
         if self._counts is not None:
             self._count(slot, request.prompt)
-        return reused
+        return len(known) * PAGE + self.adopt(slot, text)
+
+    def adopt(self, slot: int, text: Sequence[int]) -> int:
+        """Have a slot that is to read a text have the rows of it that are known by now; how many it had not."""
+        held, table = self.contents[slot], self._tables[slot]
+        before = len(held)
+        if not self.reusable or before % PAGE or before >= len(text):
+            return 0
+        known, part, count = self.pages.find(text)
+        for i in range(before // PAGE, len(known)):
+            own, table[i] = table[i], self.pages.share(known[i])
+            self.pages.give_back([own])
+        if part is not None and count >= LEAST_COPIED and len(known) * PAGE >= before:
+            self.steps.move(self._state, [part.number], [table[len(known)].number])
+        else:
+            count = 0
+        held += text[before: len(known) * PAGE + count]
+        return len(held) - before
+
+    def leave(self, slot: int) -> None:
+        """Take a slot from its request; what its rows hold is known to those that come."""
+        if self.reusable:
+            self.pages.know(self._tables[slot], self.contents[slot])
+        self.pages.give_back(self._tables[slot])
+        self._tables[slot], self.contents[slot] = [], []
 
     def read(self, slot: int, tokens: Sequence[int], whole: int) -> int:
         """Have a slot read the next of the tokens of a text of a length; how many these are."""
         held = self.contents[slot]
         chunk = tokens[len(held): len(held) + CHUNK]
+        self._state.tables = self._numbers()
         self.steps.read(self._state, slot, chunk, len(held), whole)
         held += chunk
+        self._know(slot)
         return len(chunk)
 
     def begin(self, slot: int, answer: Answer, top: int | None) -> Written:
@@ -122,15 +158,17 @@ class Slots:
         self._state.bias = mlc.from_numpy(self._biases([sampling])) if kinds.bias else None
         self._state.counts = self._counts_of(()) if kinds.penalties else None
         mask = self._masks([answer], 1)[0][:, 0] if kinds.masks else None
+        self._state.tables = self._numbers()
         chosen = self.steps.begin(self._state, slot, text[len(held):], len(held), len(answer.tokens), mask)
         if kinds.penalties:
             self._counts = self._state.counts
         held += text[len(held):]
+        self._know(slot)
         return Written.of(chosen)
 
     def write(self, answers: Sequence[Answer | None], top: int | None, count: int = 1,
               guesses: Sequence[Sequence[int]] = ()) -> Written:
-        """The next tokens of the answers in the first slots; None for slots without one, whose rows stay as they are.
+        """The next tokens of the answers in the first slots; None for slots without one, for which page 0 is written.
 
         top      how many of the most likely tokens are reported for each
         count    how many tokens each gets at most; under a constraint as many as masks are known for
@@ -139,11 +177,9 @@ class Slots:
         self._state.kinds = kinds = self._kinds([a for a in answers if a is not None], top)
         ends = self._options(answers)
         self._state.counts = self._counts_of(answers) if kinds.penalties else None
-        for held, a in zip(self.contents, answers):
-            if a is None:
-                del held[self.capacity - 1:]               # a row is written anyway: behind those that are kept
+        self._state.tables = self._numbers([a is not None for a in answers])
         tokens = np.array([0 if a is None else a.last for a in answers], np.int64)
-        positions = np.array([len(self.contents[i]) for i in range(len(answers))], np.int64)
+        positions = np.array([0 if a is None else len(self.contents[i]) for i, a in enumerate(answers)], np.int64)
         numbers = np.array([0 if a is None else len(a.tokens) for a in answers], np.int64)
         longest = max(map(len, guesses), default=0)
         most = longest + 1 if guesses else count
@@ -162,6 +198,16 @@ class Slots:
             if a is not None:
                 held += [a.last, *new[new >= 0].tolist()[:-1]]         # the last one is read by the next step
         return written
+
+    def _numbers(self, written: Sequence[bool] = ()) -> list[list[int]]:
+        """The numbers of the pages of each slot; none for a slot that is not to be written."""
+        return [[p.number for p in table] if all(written[i: i + 1]) else [] for i, table in enumerate(self._tables)]
+
+    def _know(self, slot: int) -> None:
+        """Have other requests find the whole pages of what a slot has read, which stays as it is."""
+        if self.reusable:
+            held = self.contents[slot]
+            self.pages.know(self._tables[slot], held[: len(held) // PAGE * PAGE])
 
     def _limit(self, answer: Answer, count: int) -> int:
         """How many tokens an answer may get in one step: longrope turns all keys anew at a position."""

@@ -2,7 +2,7 @@
 first token of the answer, one that writes the next tokens, and one that verifies tokens that were guessed.
 
 All take the cache as donated arguments and write it in place. Sizes that differ from call to call (the tokens of a
-prompt or guess, the rows of the cache, the window that is attended to, how many tokens are written) are symbols: each
+prompt or guess, the pages of the cache, those that are attended to, how many tokens are written) are symbols: each
 step is compiled once per number of sequences, and those that choose tokens once per kinds of options.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 import mlc
 from mlc.frontend.tensor import Tensor
-from mlc.models.cache import STEP, Cache, CacheType, Seen, shapes
+from mlc.models.cache import PAGE, Cache, CacheType, Seen, pages_for, shapes, table_of
 from mlc.models.folder import CausalLM
 from mlc.models.quantized import integer_products
 from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
@@ -34,7 +34,7 @@ class State:
     """Sequences in the memory of a model.
 
     cache     keys and values
-    capacity  rows of each sequence
+    tables    the numbers of the pages of each sequence
     kinds     of options in use
     settings  options of the sequences
     counts    of tokens, for penalties; None without them
@@ -42,16 +42,16 @@ class State:
     """
 
     cache: Cache
-    capacity: int
+    tables: Sequence[Sequence[int]]
     kinds: Kinds
     settings: Settings
     counts: Tensor | None
     bias: Tensor | None
 
     @property
-    def sequences(self) -> int:
-        """How many there are room for."""
-        return int(self.cache[0][0].shape[0]) // self.capacity
+    def room(self) -> Array:
+        """Array without content whose size says how many pages there are."""
+        return np.zeros(int(self.cache[0][0].shape[0]) // PAGE, np.int8)
 
 
 class Steps:
@@ -70,9 +70,8 @@ class Steps:
 
     def start(self, prompts: Sequence[Sequence[int]], options: Sequence[Sampling], capacity: int, kinds: Kinds
               ) -> State:
-        """Memory for sequences that begin with prompts, of which nothing is read yet."""
-        config, batch = self.model.config, len(prompts)
-        capacity = rounded_up(capacity)
+        """Memory for sequences that begin with prompts, of which nothing is read yet; each has pages of its own."""
+        config, batch, each = self.model.config, len(prompts), pages_for(capacity)
         settings = settings_of(options)
         counts = bias = None
         if kinds.penalties:
@@ -86,12 +85,13 @@ class Steps:
                 for token, value in option.logit_bias.items():
                     biases[i, token] = value
             bias = mlc.from_numpy(biases)
-        return State(self.cache(batch, capacity), capacity, kinds, settings, counts, bias)
+        tables = [range(1 + i * each, 1 + (i + 1) * each) for i in range(batch)]
+        return State(self.cache(batch * each), tables, kinds, settings, counts, bias)
 
-    def cache(self, sequences: int, capacity: int) -> Cache:
-        """Empty memory for sequences."""
+    def cache(self, pages: int) -> Cache:
+        """Empty memory for sequences: a number of pages, besides page 0."""
         config = self.model.config
-        of_layer = shapes(sequences * capacity, config.kv_heads, config.head_size, self.dtype)
+        of_layer = shapes(1 + pages, config.kv_heads, config.head_size, self.dtype)
         return [tuple(mlc.from_numpy(np.zeros(shape, dtype)) for shape, dtype in of_layer)
                 for _ in range(config.layers)]
 
@@ -100,9 +100,9 @@ class Steps:
         step = self._step("read", self._read, state)
         for at in range(0, len(tokens), CHUNK):
             chunk = np.array([tokens[at: at + CHUNK]], np.int64)
-            window = self._window(state, start + at + chunk.shape[1])
-            state.cache = step(state.cache, chunk, np.int64(sequence * state.capacity), np.int64(start + at),
-                               np.array([whole], np.int64), window)
+            table = table_of(start + at + chunk.shape[1], state.tables[sequence])
+            state.cache = step(state.cache, chunk, np.int64(start + at), np.array([whole], np.int64), table,
+                               state.room)
 
     def begin(self, state: State, sequence: int, tokens: Sequence[int], start: int, number: int = 0,
               mask: Array | None = None) -> Chosen:
@@ -117,9 +117,9 @@ class Steps:
         """
         step, end = self._step("begin", self._begin, state), start + len(tokens)
         state.cache, state.counts, chosen = step(
-            state.cache, state.counts, np.array([tokens], np.int64), np.int64(sequence),
-            np.int64(sequence * state.capacity), np.int64(start), np.array([number], np.int64),
-            self._window(state, end), state.settings, state.bias, mask)
+            state.cache, state.counts, np.array([tokens], np.int64), np.int64(sequence), np.int64(start),
+            np.array([number], np.int64), table_of(end, state.tables[sequence]), state.room, state.settings,
+            state.bias, mask)
         return chosen  # type: ignore[no-any-return]
 
     def write(self, state: State, tokens: Array, positions: Array, numbers: Array, *, count: int = 1,
@@ -135,12 +135,12 @@ class Steps:
                  begin with, and the number of the mask behind it, -1 where the sequence gets no more
         """
         step = self._step("write", self._write, state, len(tokens))
-        window, room = self._window(state, int(positions.max()) + count), np.zeros(state.capacity, np.int8)
         limits = np.full(len(tokens), count, np.int64) if limits is None else limits
+        table = table_of(int((positions + np.maximum(limits, 1)).max()), *state.tables[: len(tokens)])
         ends = np.full((len(tokens), 1), -1, np.int64) if ends is None else ends
         state.cache, state.counts, chosen = step(
-            state.cache, state.counts, tokens, positions, numbers, limits, ends, np.zeros(count, np.int8), window, room,
-            state.settings, state.bias, masks)
+            state.cache, state.counts, tokens, positions, numbers, limits, ends, np.zeros(count, np.int8), table,
+            state.room, state.settings, state.bias, masks)
         return chosen  # type: ignore[no-any-return]
 
     def verify(self, state: State, tokens: Array, positions: Array, numbers: Array, *, limits: Array | None = None
@@ -155,64 +155,59 @@ class Steps:
         limits     how many tokens each sequence gets at most, 0 for none
         """
         step = self._step("verify", self._verify, state, len(tokens))
-        window, room = self._window(state, int(positions.max()) + tokens.shape[1]), np.zeros(state.capacity, np.int8)
+        table = table_of(int(positions.max()) + tokens.shape[1], *state.tables[: len(tokens)])
         limits = np.full(len(tokens), tokens.shape[1], np.int64) if limits is None else limits
-        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, limits, window,
-                                                 room, state.settings, state.bias)
+        state.cache, state.counts, chosen = step(state.cache, state.counts, tokens, positions, numbers, limits, table,
+                                                 state.room, state.settings, state.bias)
         return chosen  # type: ignore[no-any-return]
 
-    def move(self, state: State, sources: Sequence[int], targets: Sequence[int], length: int) -> None:
-        """Copy the rows of some sequences, up to a length, over those of others; all are read before any is written."""
+    def move(self, state: State, sources: Sequence[int], targets: Sequence[int]) -> None:
+        """Copy some pages over others; all are read before any is written."""
         step = self._step("move", self._move, state)
-        state.cache = step(state.cache, np.array(sources, np.int64) * state.capacity,
-                           np.array(targets, np.int64) * state.capacity, self._window(state, length))
-
-    def _window(self, state: State, length: int) -> Array:
-        return np.zeros(min(rounded_up(length), state.capacity), np.int8)
+        state.cache = step(state.cache, np.array(sources, np.int64), np.array(targets, np.int64), state.room)
 
     def _step(self, name: str, function: Any, state: State, batch: int = 0) -> Any:
         key = (name if name in ("read", "move") else (name, state.kinds) if name == "begin" else
-               (name, batch, state.sequences, state.kinds))
+               (name, batch, state.kinds))
         if key not in self._compiled:
-            self._compiled[key] = self._compile(name, function, batch, state.sequences, state.kinds)
+            self._compiled[key] = self._compile(name, function, batch, state.kinds)
         return self._compiled[key]
 
-    def _compile(self, name: str, function: Any, batch: int, sequences: int, kinds: Kinds) -> Any:
+    def _compile(self, name: str, function: Any, batch: int, kinds: Kinds) -> Any:
         config = self.model.config
-        count = f"{sequences}*S" if name in ("write", "verify") and sequences > 1 else "S"
-        of_layer = shapes(count, config.kv_heads, config.head_size, self.dtype)
-        rows = tuple(mlc.spec(*shape, dtype=dtype) for shape, dtype in of_layer)
-        cache, window, room = [rows] * config.layers, mlc.spec("T", dtype="int8"), mlc.spec("S", dtype="int8")
+        of_layer = shapes("P", config.kv_heads, config.head_size, self.dtype)
+        cache = [tuple(mlc.spec(*shape, dtype=dtype) for shape, dtype in of_layer)] * config.layers
+        room = mlc.spec("P", dtype="int8")
         if name == "move":
-            some = mlc.spec("P", dtype="int64")
-            return mlc.compile(function, donate=("cache",), args=[cache, some, some, window])
+            some = mlc.spec("C", dtype="int64")
+            return mlc.compile(function, donate=("cache",), args=[cache, some, some, room])
         number, one, some = mlc.spec(dtype="int64"), mlc.spec(1, dtype="int64"), mlc.spec(1, "N", dtype="int64")
+        table = mlc.spec(batch or 1, "T", dtype="int64")
         if name == "read":
-            return mlc.compile(function, donate=("cache",), args=[
-                cache, some, number, number, one, window])
+            return mlc.compile(function, donate=("cache",), args=[cache, some, number, one, table, room])
         if name == "begin":
             mask = mlc.spec(1, config.vocabulary, dtype="bool") if kinds.masks else None
             return mlc.compile(partial(function, kinds), donate=("cache", "counts"), args=[
-                cache, None, some, number, number, number, one, window, None, None, mask])
+                cache, None, some, number, number, one, table, room, None, None, mask])
         each = mlc.spec(batch, dtype="int64")
         several = mlc.spec(batch, "N", dtype="int64")
         masks = tuple(mlc.spec(batch, "M", config.vocabulary, dtype=dtype)
                       for dtype in ("bool", "int8")) if kinds.masks else None
-        own = ([several, each, each, each, window, room, None, None] if name == "verify" else
-               [each, each, each, each, several, mlc.spec("K", dtype="int8"), window, room, None, None, masks])
+        own = ([several, each, each, each, table, room, None, None] if name == "verify" else
+               [each, each, each, each, several, mlc.spec("K", dtype="int8"), table, room, None, None, masks])
         return mlc.compile(partial(function, kinds), donate=("cache", "counts"), args=[cache, None, *own])
 
-    def _read(self, cache: Cache, tokens: Tensor, first: Tensor, start: Tensor, whole: Tensor, window: Tensor) -> Cache:
-        positions = start + mlc.arange(tokens.shape[1])[None]
-        seen = Seen(positions, whole, window.shape[0], first + positions, first)
+    def _read(self, cache: Cache, tokens: Tensor, start: Tensor, whole: Tensor, table: Tensor, room: Tensor
+              ) -> Cache:
+        seen = Seen(start + mlc.arange(tokens.shape[1])[None], whole, table.shape[1] * PAGE, table)
         with integer_products(self.integers):
             return self.model.hidden(tokens, seen, cache)[1]
 
-    def _begin(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, sequence: Tensor, first: Tensor,
-               start: Tensor, numbers: Tensor, window: Tensor, settings: Settings, bias: Tensor | None,
+    def _begin(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, sequence: Tensor,
+               start: Tensor, numbers: Tensor, table: Tensor, room: Tensor, settings: Settings, bias: Tensor | None,
                mask: Tensor | None) -> tuple[Cache, Tensor | None, Chosen]:
         positions, vocabulary = start + mlc.arange(tokens.shape[1])[None], self.model.config.vocabulary
-        seen = Seen(positions, positions[:, -1] + 1, window.shape[0], first + positions, first)
+        seen = Seen(positions, positions[:, -1] + 1, table.shape[1] * PAGE, table)
         with integer_products(self.integers):
             hidden, cache = self.model.hidden(tokens, seen, cache)
             scores = self.model.scores(hidden[:, -1])
@@ -223,13 +218,12 @@ class Steps:
             counts = mlc.index_put(counts, (row + chosen.tokens,), mlc.ones(1, dtype="int32"), accumulate=True)
         return cache, counts, chosen.grouped(1)
 
-    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, window: Tensor) -> Cache:
-        rows = mlc.arange(window.shape[0])[None]
-        return [tuple(mlc.index_put(x, (targets[:, None] + rows,), x[sources[:, None] + rows]) for x in layer)
-                for layer in cache]
+    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, room: Tensor) -> Cache:
+        sources, targets = (x[:, None] * PAGE + mlc.arange(PAGE) for x in (sources, targets))
+        return [tuple(mlc.index_put(x, (targets,), x[sources]) for x in layer) for layer in cache]
 
     def _write(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
-               numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, window: Tensor, room: Tensor,
+               numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, table: Tensor, room: Tensor,
                settings: Settings, bias: Tensor | None, masks: tuple[Tensor, Tensor] | None
                ) -> tuple[Cache, Tensor | None, Chosen]:
         count, every = repeats.shape[0], mlc.arange(tokens.shape[0])
@@ -240,18 +234,18 @@ class Steps:
 
         def one(run: Run) -> Run:
             after = self._choose(kinds, run.cache, run.counts, run.tokens[:, None], run.positions, numbers + run.number,
-                                 window, room, settings, bias, None if masks is None else masks[0][every, run.masks])
-            cache, table, chosen = after
+                                 table, settings, bias, None if masks is None else masks[0][every, run.masks])
+            cache, counted, chosen = after
             new = chosen.tokens[:, 0]
-            if table is not None:
+            if counted is not None:
                 at = every * self.model.config.vocabulary + new
-                table = mlc.index_put(table, (at,), run.going.to("int32"), accumulate=True)
+                counted = mlc.index_put(counted, (at,), run.going.to("int32"), accumulate=True)
             going = run.going & (run.number + 1 < limits) & ~(new[:, None] == ends).any(-1)
             follow = run.masks
             if masks is not None:
                 follow = masks[1][every, run.masks, new].long()
                 going = going & (follow >= 0)
-            return Run(run.number + 1, cache, table, mlc.where(going, new, run.tokens), run.positions + going.long(),
+            return Run(run.number + 1, cache, counted, mlc.where(going, new, run.tokens), run.positions + going.long(),
                        going, mlc.where(going, follow, run.masks),
                        run.chosen.with_column(run.number, chosen, run.going))
 
@@ -261,27 +255,27 @@ class Steps:
         return end.cache, end.counts, end.chosen
 
     def _verify(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
-                numbers: Tensor, limits: Tensor, window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None
+                numbers: Tensor, limits: Tensor, table: Tensor, room: Tensor, settings: Settings, bias: Tensor | None
                 ) -> tuple[Cache, Tensor | None, Chosen]:
-        cache, table, chosen = self._choose(kinds, cache, counts, tokens, positions, numbers, window, room, settings,
-                                            bias, None)
+        cache, counted, chosen = self._choose(kinds, cache, counts, tokens, positions, numbers, table, settings, bias,
+                                              None)
         new = chosen.tokens
         right = (tokens[:, 1:] == new[:, :-1]).long()
         certain = mlc.cat([mlc.ones(new.shape[0], 1, dtype="int64"), mlc.cumprod(right, 1)], 1)
         certain = mlc.where(mlc.arange(new.shape[1])[None] < limits[:, None], certain, 0)
-        if table is not None:
+        if counted is not None:
             at = mlc.arange(new.shape[0])[:, None] * self.model.config.vocabulary + new
-            table = mlc.index_put(table, (at,), certain.to("int32"), accumulate=True)
-        return cache, table, replace(chosen, tokens=mlc.where(certain > 0, new, -1))
+            counted = mlc.index_put(counted, (at,), certain.to("int32"), accumulate=True)
+        return cache, counted, replace(chosen, tokens=mlc.where(certain > 0, new, -1))
 
     def _choose(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
-                numbers: Tensor, window: Tensor, room: Tensor, settings: Settings, bias: Tensor | None,
-                masks: Tensor | None) -> tuple[Cache, Tensor | None, Chosen]:
+                numbers: Tensor, table: Tensor, settings: Settings, bias: Tensor | None, masks: Tensor | None
+                ) -> tuple[Cache, Tensor | None, Chosen]:
         """Add tokens [batch, n] to sequences, and choose the one that follows each, as if all before it were right."""
-        (batch, n), capacity = tokens.shape, room.shape[0]
+        batch, n = tokens.shape
         steps = mlc.arange(n)[None]
         at = positions[:, None] + steps
-        seen = Seen(at, at[:, -1] + 1, window.shape[0], mlc.arange(batch)[:, None] * capacity + at, capacity=capacity)
+        seen = Seen(at, at[:, -1] + 1, table.shape[1] * PAGE, table)
         with integer_products(self.integers):
             hidden, cache = self.model.hidden(tokens, seen, cache)
             scores = self.model.scores(hidden)
@@ -292,13 +286,13 @@ class Steps:
             out: Tensor = x[:, None].expand(batch, n, *x.shape[1:]).reshape(batch * n, *x.shape[1:])
             return out
 
-        table = None
+        counted = None
         if counts is not None:
             own = (tokens[..., None] == mlc.arange(vocabulary)) & (steps > 0)[..., None]
-            table = counts.reshape(-1, 1, vocabulary)[:batch] + mlc.cumsum(own.to("int32"), 1, dtype="int32")
-            table = table.reshape(batch * n, vocabulary)
+            counted = counts.reshape(-1, 1, vocabulary)[:batch] + mlc.cumsum(own.to("int32"), 1, dtype="int32")
+            counted = counted.reshape(batch * n, vocabulary)
         chosen = choose(scores.reshape(batch * n, vocabulary), kinds, {k: each(x) for k, x in settings.items()},
-                        (numbers[:, None] + steps).reshape(batch * n), table, None if bias is None else each(bias),
+                        (numbers[:, None] + steps).reshape(batch * n), counted, None if bias is None else each(bias),
                         None if masks is None else each(masks))
         return cache, counts, chosen.grouped(batch)
 
@@ -323,11 +317,6 @@ class Run:
     going: Tensor
     masks: Tensor
     chosen: Chosen
-
-
-def rounded_up(length: int) -> int:
-    """The next multiple of the step of windows."""
-    return -(-length // STEP) * STEP
 
 
 def settings_of(options: Sequence[Sampling]) -> Settings:

@@ -43,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     add("--queue", type=report.integer(0), default=64, metavar="N", help="requests that may wait (default 64)")
     add("--context", type=report.integer(2), metavar="N", help="tokens of a request, the answer included (default: "
         "those that the model sees, 4096 at most)")
+    add("--cache-tokens", type=report.integer(2), metavar="N", help="tokens that the cache has room for, of all "
+        "requests together; one that does not fit beside the others waits (default: --slots times --context)")
     add("--max-tokens", type=report.integer(1), default=4096, metavar="N", help="tokens of an answer (default 4096)")
     add("--timeout", type=report.seconds, default=600.0, metavar="SECONDS",
         help="longest time of an answer (default 600)")
@@ -79,7 +81,7 @@ def main(options: argparse.Namespace) -> int:
     logging.getLogger("mlc.serve").setLevel(logging.INFO)
     limits = Limits(options.slots, options.queue, options.context, options.max_tokens, options.timeout,
                     options.max_body, not options.no_warm_up, options.draft, options.cache_dtype,
-                    options.integer_products)
+                    options.integer_products, options.cache_tokens)
     return OK if run(paths, limits, key, options.host, options.port, options.grace) else USAGE
 
 

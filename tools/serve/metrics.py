@@ -49,7 +49,9 @@ class Metrics:
         ready = GaugeMetricFamily("mlc_model_ready", "Whether a model takes requests", labels=["model"])
         gauges = {name: GaugeMetricFamily(f"mlc_{name}", text, labels=["model"]) for name, text in (
             ("requests_running", "Requests that have a slot"), ("requests_waiting", "Requests that wait for a slot"),
-            ("cache_bytes", "Memory for keys and values"))}
+            ("cache_bytes", "Memory for keys and values"), ("cache_pages", "Pages of this memory"),
+            ("cache_pages_free", "Pages that no request has"),
+            ("cache_pages_kept", "Free pages with text that a prompt may begin with"))}
         counters = {name: CounterMetricFamily(f"mlc_{name}", text, labels=["model"]) for name, text in (
             ("prompt_tokens", "Tokens of prompts that were read"),
             ("reused_tokens", "Tokens of prompts whose keys and values were kept"),
@@ -67,7 +69,10 @@ class Metrics:
         done = scheduler.counters
         gauges["requests_running"].add_metric(name, scheduler.running)
         gauges["requests_waiting"].add_metric(name, scheduler.waiting)
-        gauges["cache_bytes"].add_metric(name, scheduler.slots.nbytes)
+        slots = scheduler.slots
+        for key, gauge in (("cache_bytes", slots.nbytes), ("cache_pages", slots.pages.count),
+                           ("cache_pages_free", slots.pages.free), ("cache_pages_kept", slots.pages.kept)):
+            gauges[key].add_metric(name, gauge)
         for key, value in (("prompt_tokens", done.prompt_tokens), ("reused_tokens", done.reused_tokens),
                            ("generated_tokens", done.tokens), ("drafted_tokens", done.drafted),
                            ("accepted_tokens", done.accepted), ("steps", done.steps)):

@@ -14,7 +14,7 @@ from typing import Any
 
 from mlc.ir.diag import Error
 from mlc.models import Piece, Scheduler, load
-from mlc.models.cache import CacheType
+from mlc.models.cache import PAGE, CacheType
 from mlc.models.generation import Request
 from mlc.models.language_model import LanguageModel, draft_named
 from mlc.models.scheduler import Ticket
@@ -40,6 +40,7 @@ class Limits:
     draft       what guesses tokens: "lookup", or the folder of a smaller model; None for nothing
     cache_dtype type of the numbers of caches
     integers    whether quantised weights are multiplied by integers
+    memory      tokens that a cache has room for; None for the context of each slot
     """
 
     slots: int = 8
@@ -52,6 +53,7 @@ class Limits:
     draft: str | None = None
     cache_dtype: CacheType = "float32"
     integers: bool = False
+    memory: int | None = None
 
 
 class LanguageWorker:
@@ -219,15 +221,17 @@ class LanguageWorker:
             log.info("model %s is ready after %.1f s: an encoder", self.name, time.perf_counter() - started)
             return
         self._scheduler = Scheduler(self.model, slots=self.limits.slots, capacity=self.limits.context,
-                                    queue=self.limits.queue, draft=draft_named(self.limits.draft))
+                                    memory=self.limits.memory, queue=self.limits.queue,
+                                    draft=draft_named(self.limits.draft))
         for _ in self.scheduler.warm_up() if self.limits.warm_up else ():
             if self._stop is not None:
                 return
         if self._stop is None:
             self.state = "ready"
-            log.info("model %s is ready after %.1f s: %d slots of %d tokens, %.1f MB", self.name,
-                     time.perf_counter() - started, self.limits.slots, self.scheduler.slots.capacity,
-                     self.scheduler.slots.nbytes / 1e6)
+            slots = self.scheduler.slots
+            log.info("model %s is ready after %.1f s: %d requests of at most %d tokens at once, a cache of %d tokens, "
+                     "%.1f MB", self.name, time.perf_counter() - started, slots.count, slots.capacity,
+                     slots.pages.count * PAGE, slots.nbytes / 1e6)
 
     def _turn(self) -> None:
         """A call that waits, and a step; an error ends the requests that it concerns, and not the thread."""
