@@ -114,8 +114,11 @@ def test_the_step_that_begins_gives_what_reading_and_writing_gives(model: mlc.mo
 
 
 def test_few_steps_are_compiled(model: mlc.models.LanguageModel, scheduler: Scheduler) -> None:
+    for prompt in ([1], [2, 3]):
+        scheduler.submit(request(model, prompt, max_tokens=3)[0], lambda piece: None)
+    run(scheduler)
     of_scheduler = [key for key in model.steps._compiled if key[0] == "write" and key[2] in scheduler.slots.kinds]
-    assert 2 <= len(of_scheduler) <= 2 * 3                 # numbers of sequences, and kinds of options
+    assert 1 <= len(of_scheduler) <= 2 * 3                 # numbers of sequences, and kinds of options
     for key in of_scheduler:                               # the cache is written in place
         aliases = model.steps._compiled[key].compiled.entries[0].interface.aliases
         assert sum(a >= 0 for a in aliases) >= 2 * model.config.layers
