@@ -19,7 +19,7 @@ from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as
 from mlc.frontend.tracer import Tracer
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
-from mlc.ir.sizes import Dim, Size
+from mlc.ir.sizes import Dim, Size, symbols
 from mlc.ir.types import TensorType, from_numpy
 
 
@@ -127,6 +127,8 @@ class Arguments:
             self.weak.append(weak)
             self.types.append(wanted.type if wanted is not None else None)
             key.append(wanted if wanted is not None else (type(x) if weak else (array.dtype, array.shape)))
+        if specs is not None:
+            _check_symbols([t for t in self.types if t is not None])
         self.device = device_of_call(self.arrays)
         self.key = tuple(key)
 
@@ -137,6 +139,16 @@ class Arguments:
     def input_types(self) -> list[TensorType]:
         return [wanted or TensorType(a.shape, from_numpy((as_array(a) if isinstance(a, np.ndarray) else a).dtype))
                 for a, wanted in zip(self.arrays, self.types)]
+
+
+def _check_symbols(types: Sequence[TensorType]) -> None:
+    """UserError if no argument has a symbol of their sizes as a size of its own, whose value a call could read."""
+    dims = [d for t in types for d in t.shape if isinstance(d, Size)]
+    plain = {str(d) for d in dims if str(d).isidentifier()}
+    for d in dims:
+        for symbol in sorted(symbols(d) - plain):
+            raise UserError(f"the size {symbol} of specifications stands in {d} alone, of which it cannot be computed",
+                            code="MLC0371", loc=user_loc(), hint=f'give an argument that has the size "{symbol}"')
 
 
 def _array_of(x: Any, wanted: Spec | None) -> tuple[BackingArray | None, bool]:

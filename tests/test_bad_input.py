@@ -34,6 +34,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "matmul": (lambda: mlc.compile(lambda a, b: a @ b)(A, B), r"MLC0367.*4 and 5.*<3x4xf32> from the argument a"),
     "size of a symbol": (lambda: mlc.compile(lambda x, y: x + y, args=[mlc.spec("N"), mlc.spec("N")])(A[0], B[0]),
                          r"MLC0323.*argument y has size 6.*N = 4"),
+    "symbol in a product": (lambda: mlc.compile(lambda x: x, args=[mlc.spec("2*N")])(A[0]), "MLC0371.*the size N"),
     "rank": (lambda: mlc.compile(lambda x: x, args=[mlc.spec("N")])(A), r"MLC0322.*argument x"),
     "dtype of an argument": (lambda: mlc.compile(lambda x: x, args=[mlc.spec(3, 4)])(A.astype("f8")),
                              r"MLC0325.*argument x.*float64"),

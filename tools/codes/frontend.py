@@ -295,11 +295,11 @@ example python:
     mlc.random.uniform(mlc.zeros(2), (3,))
 fix: make a key with mlc.random.key(seed), and derive others from it with mlc.random.split.
 
-MLC0371 A size in a specification is ill-formed.
+MLC0371 A size in a specification is ill-formed, or has a symbol that is no size of an argument by itself.
 example python:
     import mlc
     mlc.spec("B+", 3)
-fix: use a number, a symbol such as "B", or an expression such as "2*B".
+fix: use a number, a symbol such as "B", or an expression such as "2*B" beside an argument of size "B".
 
 MLC0372 argnums names a positional argument that the call does not have.
 example python:
