@@ -115,7 +115,8 @@ class _NoisyFrame(Frame):
             return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total + np.where(size == 0, least, 0.0) * (total > 0))
         if hasattr(op, "decompose"):
             return np.asarray(epsilon * (4 * size + size.max(initial=0.0, where=np.isfinite(size))))
-        if isinstance(op, Elementwise) and op.rounding in (Rounding.ONCE, Rounding.WIDE):
+        if isinstance(op, Elementwise) and op.rounding in (Rounding.ONCE, Rounding.WIDE) and any(
+                x.dtype.name in EPSILON for x in operands):            # an integer is converted in one way
             return np.asarray(epsilon * (4 if op.rounding is Rounding.WIDE else 1) * size)
         return None
 

@@ -151,10 +151,12 @@ CASES = [
 
 @dataclass(frozen=True)
 class Difference:
-    """Why results at points where `where` holds, of the arguments, are not PyTorch's."""
+    """Why results at points where `where` holds, of the arguments, are not PyTorch's, and what they are, if it is one
+    number."""
 
     why: str
     where: Callable[..., Any] = lambda *xs: np.ones(xs[0].shape, bool)
+    value: float | None = None
 
 
 OVERFLOW = "PyTorch squares on the way, which overflows or underflows"
@@ -185,19 +187,19 @@ DIFFERENCES: dict[str, Difference] = {
        for n in ("logaddexp", "logaddexp2") for i in (0, 1)},
     "logaddexp2": Difference("PyTorch's is off by its own rounding next to 0", lambda x, y: (x == -1) & (y == -1)),
     "xlogy": Difference("0 log y has the sign of the product", lambda x, y: x == 0),
-    "xlogy/1": Difference("0 log 0 is 0 whatever y does", lambda x, y: (x == 0) & (y == 0)),
+    "xlogy/1": Difference("0 log 0 is 0 whatever y does", lambda x, y: (x == 0) & (y == 0), 0.0),
     "copysign/0": Difference("PyTorch's derivative is a quotient of infinities", lambda x, y: np.isinf(x)),
     **{f"atan2/{i}": Difference(OVERFLOW, lambda x, y: np.isin(np.maximum(np.abs(x), np.abs(y)), A(1e30, 1e-40)))
        for i in (0, 1)},
-    "hypot/0": Difference("0, as of the norm of two zeros", lambda x, y: (x == 0) & (y == 0)),
-    "hypot/1": Difference("0, as of the norm of two zeros", lambda x, y: (x == 0) & (y == 0)),
+    "hypot/0": Difference("0, as of the norm of two zeros", lambda x, y: (x == 0) & (y == 0), 0.0),
+    "hypot/1": Difference("0, as of the norm of two zeros", lambda x, y: (x == 0) & (y == 0), 0.0),
     "pow to 1.5/0": Difference("1.5 pow(x, 0.5), which C says is inf; PyTorch takes the root", lambda x: x == -inf),
-    "pow to -0.5": Difference("C says 0; PyTorch takes the root", lambda x: x == -inf),
+    "pow to -0.5": Difference("C says 0; PyTorch takes the root", lambda x: x == -inf, 0.0),
     "topk of ties/0": Difference("the first of equal ones; PyTorch says it is any"),
     "median/0": Difference("goes to one of equal ones, as of median along an axis; PyTorch splits it here only"),
     "nanmedian/0": Difference("goes to one of equal ones, as of median along an axis; PyTorch splits it here only"),
-    "logcumsumexp of -inf/0": Difference("no probability has no weight: 0", lambda x: x == -inf),
-    "logsumexp of -inf/0": Difference("no probability has no weight: 0"),
+    "logcumsumexp of -inf/0": Difference("no probability has no weight: 0", lambda x: x == -inf, 0.0),
+    "logsumexp of -inf/0": Difference("no probability has no weight: 0", value=0.0),
     NN + "binary_cross_entropy/0": Difference("1 or -1, the slope of log(1 - x); PyTorch takes 0 / 0 for 0",
                                               lambda x: x == np.round(x)),
     NN + "kl_div/1": Difference("without log 0, which is infinite", lambda x, y: y == 0),
@@ -249,7 +251,7 @@ def same(a: Array, b: Array, signs: bool) -> Array:
     return np.asarray(out & ~((a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))) if signs else out)
 
 
-def check(case: Corner, facet: str, agree: Array) -> None:
+def check(case: Corner, facet: str, found: Array, agree: Array) -> None:
     difference = DIFFERENCES.get(case.name + facet)
     if difference is None:
         allowed = np.zeros(agree.shape, bool)
@@ -257,6 +259,8 @@ def check(case: Corner, facet: str, agree: Array) -> None:
         with np.errstate(all="ignore"):
             allowed = np.broadcast_to(difference.where(*case.arrays), agree.shape)
         assert not np.all(agree | ~allowed), f"{case.name}{facet} is PyTorch's now: {difference.why}"
+        own = found[allowed & ~agree]
+        assert difference.value is None or np.all(own == difference.value), f"{case.name}{facet} is {own}"
     wrong = np.flatnonzero(~(agree | allowed))
     pointwise = agree.shape == case.arrays[0].shape
     points = [tuple(float(x.ravel()[i]) for x in case.arrays) if pointwise else i for i in wrong]
@@ -268,11 +272,11 @@ def test_corner(case: Corner) -> None:
     value, gradients = ours(case)
     their_value, their_gradients = theirs(case)
     assert value.shape == their_value.shape
-    check(case, "", same(value, their_value, True))
+    check(case, "", value, same(value, their_value, True))
     undefined = np.isnan(value) & np.isnan(their_value)
     for i, (a, b) in enumerate(zip(gradients, their_gradients)):
         skipped = undefined if undefined.shape == a.shape else undefined.all()
-        check(case, f"/{i}", same(a, b, False) | skipped)
+        check(case, f"/{i}", a, same(a, b, False) | skipped)
 
 
 OWN_TABLES = {

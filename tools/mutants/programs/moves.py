@@ -31,8 +31,8 @@ def at_places(x, y, i):
 
 
 def overlapping(x, i):
-    """Reading and writing begin at two places."""
-    return mlc.dynamic_update_slice(x, mlc.dynamic_slice(x, (i,), (20,)) * 2, (i + 3,))
+    """Reading and writing begin at two places, and what is read is many vectors long."""
+    return mlc.dynamic_update_slice(x, mlc.dynamic_slice(x, (i,), (150,)) * 2, (i + 3,))
 
 
 def columns(x, y):
