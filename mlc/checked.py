@@ -21,6 +21,7 @@ from mlc.checked_state import ArgumentsOfCall, StateOfCall, Values
 from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
+from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.captures import CapturedGradient, CapturedTensor, owner_of
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.location import programs_line, user_loc
@@ -33,8 +34,9 @@ from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Interpreter, in_parts, run_function
 from mlc.passes import decompose_complex, grad
 
-REFUSALS = UNRECORDED | {"MLC0329", "MLC0720", "MLC0722", *(f"MLC075{n}" for n in range(6, 10))}
-"""Codes of errors of compiled functions alone: they cannot be recorded, or have two tensors of the same memory."""
+REFUSALS = UNRECORDED | {"MLC0329", "MLC0720", "MLC0721", "MLC0722", "MLC0752", *(f"MLC075{n}" for n in range(6, 10))}
+"""Codes of errors of compiled functions alone: they cannot be recorded, or have two tensors, or elements, of the same
+memory, which are apart in a plain run."""
 
 
 @dataclass
@@ -108,11 +110,13 @@ def checked_call(function: CompiledFunction, call: Call, run: Callable[[Call], A
 
 def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call], Any]) -> Any:
     signature, args = function.signature, call.args
-    state, given_up = StateOfCall(signature.f), call.donated()
-    given = ArgumentsOfCall(x for i, x in enumerate(call.given) if i not in given_up)
+    given_up, own = call.donated(), list(call.given)
+    given = ArgumentsOfCall(x for i, x in enumerate(own) if i not in given_up)
+    state = StateOfCall(signature.f, given.hooks)
     plain, compiled = plain_run(signature.f, call, state.tensors), Run()
     plain.state = given.values(plain.copies) | state.values()
     state.restore()
+    given.restore_hooks()
     arrays = [np.array(a if isinstance(a, np.ndarray) else a.numpy()) for a in call.arrays]
     arguments = again(args, bool(signature.donate)) if not call.keywords else None
     try:
@@ -121,8 +125,9 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
         raise
     except Error as error:
         compiled.error = error
+    twice = len({id(x) for x in own if isinstance(x, Tensor)}) < sum(isinstance(x, Tensor) for x in own)
     if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
-            compiled.error, AssertionError) and compiled.error.code in REFUSALS:
+            compiled.error, AssertionError) and (compiled.error.code in REFUSALS or twice):
         raise compiled.error                               # it is refused, and not computed otherwise
     compiled.buffers, left = buffers_of((args, call.keywords)), state.values()
     compiled.state = given.values() | left
@@ -130,9 +135,9 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     def recorded_again() -> tuple[Recorded, list[Any]]:
         with state.as_before(), given.as_before():
             recorded = record(call)
-            return recorded, [*arrays, *(np.array(as_array(x)) for x in recorded.captured_operands(call.given))]
+            return recorded, [*arrays, *(np.array(as_array(x)) for x in recorded.captured_operands(own))]
 
-    compare(signature.name, plain, compiled, call.given, recorded_again)
+    compare(signature.name, plain, compiled, own, recorded_again)
     if compiled.error is not None:
         raise compiled.error
     if arguments is not None:
@@ -180,6 +185,8 @@ def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, given: Sequence[
     pairs = [[a.astype(np.float64) for a in arrays] for arrays in found]
     first = len(slack) - len(keys)
     slack = [*slack[:first], *(s for s, key in zip(slack[first:], keys) if key in changed)]
+    if any(_unlike(compiled.state[key], x) for key, x in plain.state.items() if key not in changed):
+        return False                                       # the recording says nothing of it
     if len(pairs[0]) != len(slack) or any(a.shape != s.shape for a, s in zip(pairs[0], slack)):
         return False
     with np.errstate(all="ignore"):
@@ -274,15 +281,20 @@ def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | Non
 
 
 def _own(array: BackingArray, given: Any) -> Tensor:
-    """An argument as the function sees it in a plain run; a leaf that requires a gradient does, and has its own,
-    and the same hooks."""
+    """An argument as the function sees it in a plain run. One that requires a gradient does, and is the result of an
+    operation if it is one; a leaf has its own gradient, and the same hooks."""
     own = wrap(np.array(array) if isinstance(array, np.ndarray) else np.array(array.numpy()))
-    if isinstance(given, Tensor) and given.requires_grad and given.is_leaf:
+    if not isinstance(given, Tensor):
+        return own
+    if given.requires_grad:
         own.requires_grad_()
-        own.grad = None if given.grad is None else wrap(np.array(as_array(given.grad)))
-        meta, theirs = own.autograd_meta, given.autograd_meta
-        meta.hooks.update(theirs.hooks)
-        meta.after.update((key, (hook, own)) for key, (hook, _) in theirs.after.items())
+    if not given.is_leaf:
+        with GradMode(True):
+            return own.clone()
+    own.grad = None if given.grad is None else wrap(np.array(as_array(given.grad)))
+    if (theirs := given._autograd) is not None:
+        own.autograd_meta.hooks.update(theirs.hooks)
+        own.autograd_meta.after.update((key, (hook, own)) for key, (hook, _) in theirs.after.items())
     return own
 
 

@@ -22,10 +22,13 @@ Values = dict[tuple[str, int], Tensor]
 
 class StateOfCall:
     """The tensors that a function reaches, their gradients, the objects that hold them, and the default generator, as
-    they are before a call."""
+    they are before a call.
 
-    def __init__(self, f: Any) -> None:
-        self.f, self.reached = f, Reached({"": f})
+    hooks  functions that the call may run besides
+    """
+
+    def __init__(self, f: Any, hooks: Sequence[Any] = ()) -> None:
+        self.f, self.reached = f, Reached({"": f, **{f"hook {i}": hook for i, hook in enumerate(hooks)}})
         self.tensors = [place.x for place in self.reached.places if isinstance(place, Payload)]
         objects = [place.x for place in self.reached.places if isinstance(place, Attributes)]
         modules = [x for x in objects if isinstance(x, tree.AttributeTree)]
@@ -69,13 +72,27 @@ class StateOfCall:
 
 
 class ArgumentsOfCall:
-    """The tensors and arrays among the arguments of a call, but for those that it gives up, and their gradients before
-    it."""
+    """The tensors and arrays among the arguments of a call, but for those that it gives up, and their gradients and
+    hooks before it."""
 
     def __init__(self, given: Iterable[Any]) -> None:
         self.arguments = list({id(x): x for x in given if tree.is_data(x)}.values())
         self.tensors = [x for x in self.arguments if isinstance(x, Tensor)]
         self.before = _gradients(self.tensors)
+        tables: list[Any] = [table for t in self.tensors if (meta := t._autograd) is not None
+                             for table in (meta.hooks, meta.after)]
+        self._hooks = [(table, dict(table)) for table in tables]
+
+    @property
+    def hooks(self) -> list[Any]:
+        """The functions that are hooks of the tensors."""
+        return [hook[0] if isinstance(hook, tuple) else hook for _, kept in self._hooks for hook in kept.values()]
+
+    def restore_hooks(self) -> None:
+        """Have the tensors have their hooks again, after a run in which these may have removed themselves."""
+        for table, kept in self._hooks:
+            table.clear()
+            table.update(kept)
 
     def values(self, copies: Mapping[int, Tensor] | None = None) -> Values:
         """Copies of all, or of their copies, which a function was called with in their place, by their ids."""

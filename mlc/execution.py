@@ -269,6 +269,10 @@ def _check_leaves(code: Specialization, call: Call) -> None:
         raise UserError(f"{name} calls backward, and an argument that requires a gradient is another argument, too, "
                         "or a tensor that it reaches by itself", code="MLC0759", loc=user_loc(),
                         hint="have the function reach the tensor by one way only")
+    gradients = [id(x.grad) for x in (*call.given, *captures.tensors()) if type(x) is Tensor and x.grad is not None]
+    if len(set(gradients)) < len(gradients):
+        raise UserError(f"{name} calls backward, and one tensor is the gradient of two that it reaches", code="MLC0759",
+                        loc=user_loc(), hint="give each a gradient of its own: a clone")
 
 
 def _check_shared(code: Specialization, call: Call) -> None:

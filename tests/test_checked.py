@@ -205,3 +205,43 @@ def test_changed_arguments_are_compared_and_may_differ_by_rounding() -> None:
     with mlc.no_grad(), pytest.raises(UserError, match="MLC0720"):
         mlc.compile(lambda w: mlc.enable_grad()(lambda: (w * w).sum().backward())(), check=True)(
             mlc.ones(3, requires_grad=True))
+
+
+def test_a_change_that_does_not_happen_is_found_beside_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(w: Any, x: Any) -> Any:
+        x.add_(1)
+        return w * 2
+
+    x = mlc.ones(3)
+    mlc.compile(f, check=True)(mlc.ones(3, requires_grad=True), x)
+    assert x.tolist() == [2.0] * 3
+    monkeypatch.setattr("mlc.execution._write", lambda *args: None)
+    with pytest.raises(InternalError, match=r"was given\[1\] is 2.0 in place of 3.0"):
+        mlc.compile(f, check=True)(mlc.ones(3, requires_grad=True), x)
+
+
+def test_hooks_of_arguments_run_twice_and_change_things_once() -> None:
+    w, calls = mlc.ones(3, requires_grad=True), mlc.zeros(())
+
+    def hook(gradient: Any) -> Any:
+        calls.add_(1)
+        handle.remove()
+        return gradient * 2
+
+    handle = w.register_hook(hook)
+    mlc.compile(lambda w: (w * w).sum().backward(), check=True)(w)
+    assert w.grad is not None and w.grad.tolist() == [4.0] * 3 and calls.item() == 1
+    assert not w.autograd_meta.hooks
+
+
+def test_results_of_operations_gradients_without_need_and_shared_ones() -> None:
+    f = mlc.compile(lambda y: y * (2 if y.requires_grad else 3), check=True)
+    assert f(mlc.ones(3, requires_grad=True) * 2).tolist() == [4.0] * 3
+    w = mlc.ones(2)
+    w.grad = mlc.ones(2)
+    mlc.compile(lambda w: w.grad.zero_(), check=True)(w)
+    assert w.grad.tolist() == [0.0, 0.0]
+    v, u = (mlc.ones(2, requires_grad=True) for _ in range(2))
+    v.grad = u.grad = mlc.ones(2)
+    with pytest.raises(UserError, match=r"MLC0759.*gradient of two"):
+        mlc.compile(lambda v, u: (v * u).sum().backward())(v, u)

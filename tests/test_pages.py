@@ -50,6 +50,7 @@ def test_pages_are_those_of_their_texts(turns: list[tuple[list[int], int]]) -> N
         while pages_for(len(text)) > pages.free or len(running) >= most:
             table, old = running.pop(0)
             pages.know(table, old)
+            assert [t for page in table for t in rows[page]][: len(old)] == old
             pages.give_back(table)
         known, part, count = pages.find(text)
         table = [pages.share(page) for page in known]
@@ -60,6 +61,7 @@ def test_pages_are_those_of_their_texts(turns: list[tuple[list[int], int]]) -> N
         table += [pages.take() for _ in range(pages_for(len(text)) - len(table))]
         for i, page in enumerate(table[len(known):], len(known)):
             rows[page] = text[i * PAGE: (i + 1) * PAGE]
+        pages.know(table, text[: most * PAGE])             # of a prompt that is being read
         running.append((table, text))
         users = [page for table, _ in running for page in table]
         assert all(page.users == users.count(page) for page in users) and 0 not in {page.number for page in users}
@@ -87,22 +89,37 @@ def test_a_common_beginning_is_read_once_and_has_one_memory(model: mlc.models.La
 
 
 def test_requests_wait_for_memory_and_need_no_more(model: mlc.models.LanguageModel) -> None:
-    """Four slots, and room for two of the texts: a third begins when one has ended, by forgetting what is not used."""
+    """Four slots, and room for two texts, or three with a common beginning: others wait, and what is not used goes."""
     scheduler = Scheduler(model, slots=4, memory=4 * PAGE)
-    prompts = [[i, *range(PAGE)] for i in range(6)]
+    prompts = [[*range(PAGE), i] for i in range(3)] + [[i, *range(PAGE)] for i in range(6)]
     requests, running = requests_of(model, *prompts), list[int]()
     found: list[list[Piece]] = [[] for _ in requests]
     for own, pieces in zip(requests, found):
         scheduler.submit(own, pieces.append)
     while scheduler.step():
         running.append(scheduler.running)
-    assert max(running) == 2 and scheduler.slots.pages.free == 4
+    assert max(running) == 3 and scheduler.slots.pages.free == 4
     for prompt, own, pieces in zip(prompts, requests, found):
         assert completions(iter(pieces), [own]) == [model.generate(prompt, max_tokens=5)]
     with pytest.raises(mlc.UserError, match="MLC0915"):
         scheduler.submit(requests_of(model, list(range(80)) * 4)[0], found[0].append)
     with pytest.raises(mlc.UserError, match=r"MLC0916.*memory 1"):
         Scheduler(model, memory=1)
+
+
+def test_a_conversation_that_takes_all_memory_reads_what_is_new(model: mlc.models.LanguageModel) -> None:
+    """The page in which a turn ended is the only one that is left for the next turn, and is taken over."""
+    scheduler, prompt = Scheduler(model, slots=1, capacity=256), [1, 2, 3]
+    for _ in range(4):
+        before = scheduler.counters.prompt_tokens
+        own = requests_of(model, prompt, tokens=253 - len(prompt))[0]
+        pieces = scheduler.stream(own)
+        found = [next(pieces).token for _ in range(20)]
+        pieces.close()  # type: ignore[attr-defined]
+        assert found == [*model.generate(prompt, max_tokens=20).tokens]
+        assert scheduler.counters.prompt_tokens - before <= 4
+        prompt = [*prompt, *(t for t in found if t is not None), 7, 8]
+    assert scheduler.slots.pages.free == 4
 
 
 def test_beams_share_what_they_have_in_common(model: mlc.models.LanguageModel) -> None:
@@ -113,9 +130,18 @@ def test_beams_share_what_they_have_in_common(model: mlc.models.LanguageModel) -
         while not following.beams[0].done:
             following.step()
             taken = following.pages.count - following.pages.free
-            assert taken <= 2 + 4 * 2                      # 128 tokens in common, and at most 60 of each
+            assert taken <= 2 + 4                          # 128 tokens in common, and at most 60 of each
     alone = model.generate(COMMON, max_tokens=40, num_beams=4)
     assert following.beams[0].completion(model).tokens == alone.tokens
+
+
+def test_keys_that_depend_on_the_length_of_the_text_are_not_shared(tmp_path: Path) -> None:
+    model = mlc.models.load(write_folder({**CASES["llama-dynamic"], "num_hidden_layers": 1}, tmp_path))
+    scheduler, prompts = Scheduler(model, slots=2), [[*COMMON[: PAGE + 9], 1], [*COMMON[: PAGE + 9], 2]]
+    requests = requests_of(model, *prompts)
+    for prompt, own, pieces in zip(prompts, requests, run(scheduler, requests)):
+        assert completions(iter(pieces), [own]) == [model.generate(prompt, max_tokens=5)]
+    assert scheduler.counters.reused_tokens == 0
 
 
 @pytest.mark.slow

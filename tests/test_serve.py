@@ -57,6 +57,12 @@ def events(client: TestClient, **fields: Any) -> list[Any]:
     return [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
 
 
+def test_usage_counts_a_prompt_once(client: TestClient) -> None:
+    for _ in range(2):
+        usage = ask(client, n=3)["usage"]
+        assert usage["prompt_tokens_details"]["cached_tokens"] < usage["prompt_tokens"]
+
+
 def test_a_chat(client: TestClient) -> None:
     found = ask(client)
     choice = found["choices"][0]

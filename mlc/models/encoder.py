@@ -119,7 +119,7 @@ class Encoder(Part):
         """The numbers of tokens.
 
         lengths  of the texts; what is behind is padding
-        window   how many rows attention adds over, at least n: by a multiple of `cache.STEP`, the sums are the same
+        window   how many rows attention adds over, at least n: by a multiple of `cache.PAGE`, the sums are the same
                  however much padding there is
         """
         config, (batch, n) = self.config, tokens.shape

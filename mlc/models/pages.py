@@ -79,7 +79,7 @@ class Pages:
         else:
             page = next(iter(self._kept))                  # what continues it was given back before it
             del self._kept[page]
-            self._forget(page)
+            self.forget(page)
         page.users = 1
         return page
 
@@ -106,20 +106,22 @@ class Pages:
         last = self._start
         for i in range(pages_for(len(text))):
             page, own = table[i], tuple(text[i * PAGE: (i + 1) * PAGE])
-            known = next((p for p in last.behind if p.text == own), None)
-            if known is None and page.before is None:
+            known = page if page.before is not None else next(
+                (p for p in last.behind if p.text[: len(own)] == own), None)
+            if known is None:
                 for short in [p for p in last.behind if p in self._kept and p.text == own[: len(p.text)]]:
                     del self._kept[short]                  # this one holds what it does, and more
-                    self._forget(short)
+                    self.forget(short)
                     self._unknown.append(short)
                 page.before, page.text = last, own
                 last.behind.append(page)
-            elif known is not None and known is not page:
+            elif known is not page:
                 table[i] = self.share(known)
                 self.give_back([page])
             last = table[i]
 
-    def _forget(self, page: Page) -> None:
+    def forget(self, page: Page) -> None:
+        """Have the text of a page that nothing continues be unknown."""
         assert page.before is not None and not page.behind
         page.before.behind.remove(page)
         page.before, page.text = None, ()

@@ -106,9 +106,9 @@ class Scheduler:
         model: A model that `mlc.models.load` returns.
         slots: How many requests run at once.
         capacity: Tokens of a request, the answer included; by default those that the model sees, 4096 at most.
-        memory: Tokens that the cache has room for; by default the capacity of each slot. With less, requests wait
-            until what they may come to fits.
-        queue: How many requests may wait.
+        memory: Tokens that the cache has room for, in whole pages of 64; by default the capacity of each slot. With
+            less, requests wait until what they may come to fits, and no request has more than these.
+        queue: How many requests may wait, besides one for each free slot.
         draft: What guesses tokens: a `PromptLookup` or a `DraftModel`; None for nothing. Answers are the same.
         kinds: The kinds of options of all requests, where all are known before the first step: the prompts are read
             before anything is written, and the step is compiled for these kinds and for all slots.
@@ -134,7 +134,7 @@ class Scheduler:
         capacity = min(capacity or CAPACITY, model.config.context)
         capacity = capacity if memory is None else min(capacity, memory)
         self._drafter: Drafter | None = drafter(draft, model, slots, capacity) if draft is not None else None
-        self.slots = Slots(model.steps, slots, capacity, memory=memory, spare=0 if draft is None else draft.tokens,
+        self.slots = Slots(model.steps, slots, capacity, memory=memory, guesses=draft is not None,
                            fixed=kinds)
         self.batch = kinds is not None                     # all prompts are read before anything is written
         self._pace = 1                                     # tokens that each answer gets in a step
@@ -151,7 +151,7 @@ class Scheduler:
         Args:
             request: What `LanguageModel.requests` makes of a prompt and options.
             deliver: Is called with each `Piece` of the answer, in the thread that calls `step`; the last piece has a
-                `finish_reason`, which may be "cancelled" or "timeout" too.
+                `finish_reason`, which may be "cancelled" or "timeout" too. It must not raise.
             top: How many likely tokens are reported for each token; None for no log-probabilities.
             seconds: The longest time that the answer may take, waiting included.
 
@@ -326,11 +326,10 @@ class Scheduler:
         """Give free slots to the requests that have waited longest: of those that make the step no larger, the first.
         """
         while (free := [i for i, t in enumerate(self._running) if t is None]) and self._waiting:
-            slot = free[0]
+            slot, ticket = free[0], self._waiting[0]       # which only this thread takes away
+            if (reused := self.slots.take(slot, ticket.request)) is None:
+                return                                     # those behind it do not overtake it
             with self._lock:
-                ticket = self._waiting[0]
-                if (reused := self.slots.take(slot, ticket.request)) is None:
-                    return                                 # those behind it do not overtake it
                 self._waiting.popleft()
             ticket.slot, ticket.reused, self._running[slot] = slot, reused, ticket
             self.counters.reused_tokens += reused

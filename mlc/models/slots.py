@@ -59,17 +59,16 @@ class Slots:
     steps     the compiled steps
     count     number of slots
     capacity  tokens of a request at most
-    memory    tokens that there is room for together; None: the capacity of each slot
-    spare     tokens that may be written beyond those of a request: guesses that are not kept
+    memory    tokens that there is room for together, in whole pages; None: the capacity of each slot
+    guesses   whether tokens may be guessed
     fixed     the kinds of options of all requests, for which there is one step that runs all slots; None for steps of
               some sizes and kinds, so that any requests may come
     """
 
-    def __init__(self, steps: Steps, count: int, capacity: int, *, memory: int | None = None, spare: int = 0,
-                 fixed: Kinds | None = None) -> None:
-        self.steps, self.count, self.capacity, self.spare = steps, count, capacity, spare
-        each = pages_for(capacity + spare)
-        self.page_count = count * each if memory is None else max(each, memory // PAGE)
+    def __init__(self, steps: Steps, count: int, capacity: int, *, memory: int | None = None,
+                 guesses: bool = False, fixed: Kinds | None = None) -> None:
+        self.steps, self.count, self.capacity, self.guesses = steps, count, capacity, guesses
+        self.page_count = count * pages_for(capacity) if memory is None else pages_for(max(memory, capacity))
         self.sizes: list[int] = [count] if fixed else [*(4 ** i for i in range(16) if 4 ** i < count), count]
         self.kinds = KINDS if fixed is None else (fixed,)
         rotary = getattr(steps.model.config, "rotary", None)
@@ -100,18 +99,31 @@ class Slots:
     def take(self, slot: int, request: Request) -> int | None:
         """Give a slot to a request; how many tokens of the prompt are in it already. None if there is no memory."""
         text = request.prompt[:-1]                         # the last token is read for what follows
-        count = pages_for(min(len(request.prompt) + request.limit, self.capacity) + self.spare)
-        known = self.pages.find(text)[0] if self.reusable else []
+        count = pages_for(min(len(request.prompt) + request.limit, self.capacity))
+        known, part, common = self.pages.find(text) if self.reusable else ([], None, 0)
         table = [self.pages.share(page) for page in known]
-        if count - len(known) > self.pages.free:
+        missing = count - len(known)
+        if missing > self.pages.free:
             self.pages.give_back(table)
             return None
-        self._tables[slot] = table + [self.pages.take() for _ in range(count - len(known))]
-        self.contents[slot] = list(text[: len(known) * PAGE])
+        held = len(known) * PAGE
+        if part is not None and common >= LEAST_COPIED:
+            self.pages.share(part)                         # so that it stays while the others are taken
+            own = [self.pages.take() for _ in range(min(missing, self.pages.free))]
+            if len(own) == missing:
+                self.steps.move(self._state, [part.number], [own[0].number])
+                self.pages.give_back([part])
+            else:                                          # it is the one that is missing
+                self.pages.forget(part)
+                own.insert(0, part)
+            held += common
+        else:
+            own = [self.pages.take() for _ in range(missing)]
+        self._tables[slot], self.contents[slot] = table + own, list(text[:held])
         self._requests[slot] = request
         if self._counts is not None:
             self._count(slot, request.prompt)
-        return len(known) * PAGE + self.adopt(slot, text)
+        return held
 
     def adopt(self, slot: int, text: Sequence[int]) -> int:
         """Have a slot that is to read a text have the rows of it that are known by now; how many it had not."""
@@ -172,7 +184,8 @@ class Slots:
 
         top      how many of the most likely tokens are reported for each
         count    how many tokens each gets at most; under a constraint as many as masks are known for
-        guesses  of the next tokens of each: those that are right come at once, with the one behind
+        guesses  of the next tokens of each: those that are right come at once, with the one behind. Rows beyond those
+                 of a request's own pages, of tokens that it can not get, are written to page 0
         """
         self._state.kinds = kinds = self._kinds([a for a in answers if a is not None], top)
         ends = self._options(answers)
@@ -222,6 +235,8 @@ class Slots:
         If some are, these are those of guesses: no answer begins with one.
         """
         self.read(0, [0], 1)
+        if self.reusable:
+            self.steps.move(self._state, [0], [0])
         for size in self.sizes:
             for kinds in (self.kinds[:-1] or self.kinds) if some is None else some:
                 yield size, kinds
@@ -231,7 +246,7 @@ class Slots:
                         self.contents[0].clear()
                         self.begin(0, Answer(request, None), kinds.top)
                     self.write([Answer(request, None)] * size, kinds.top)
-                    if self.spare:
+                    if self.guesses:
                         self.write([Answer(request, None)] * size, kinds.top, guesses=[[0]] * size)
         self.clear()
 

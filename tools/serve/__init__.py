@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
     add("--context", type=report.integer(2), metavar="N", help="tokens of a request, the answer included (default: "
         "those that the model sees, 4096 at most)")
     add("--cache-tokens", type=report.integer(2), metavar="N", help="tokens that the cache has room for, of all "
-        "requests together; one that does not fit beside the others waits (default: --slots times --context)")
+        "requests together; one that does not fit beside the others waits, and none has more (default: --slots times "
+        "--context)")
     add("--max-tokens", type=report.integer(1), default=4096, metavar="N", help="tokens of an answer (default 4096)")
     add("--timeout", type=report.seconds, default=600.0, metavar="SECONDS",
         help="longest time of an answer (default 600)")

@@ -85,7 +85,8 @@ class Writer:
     def usage(self) -> dict[str, Any]:
         """The numbers of tokens."""
         prompt, written = sum(map(len, self.prompts)), sum(len(c.tokens) for c in self.choices)
-        reused = sum(t.reused for t in self.stream.tickets)
+        each = len(self.stream.tickets) // max(1, len(self.prompts))
+        reused = sum(t.reused for t in self.stream.tickets[:: max(1, each)])       # of the first choice of each prompt
         return {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written,
                 "prompt_tokens_details": {"cached_tokens": reused}}
 
