@@ -455,9 +455,16 @@ def evaluate(x: Dim, env: Mapping[Any, int]) -> int:
     """Evaluate `x`; raises KeyError for a symbol without a value."""
     if isinstance(x, int):
         return x
-    out = substitute(x, lambda name: env[name])
-    assert isinstance(out, int)
-    return out
+    total = 0
+    for monomial, term in x.terms:
+        for atom, power in monomial:
+            if isinstance(atom, Quotient):
+                num, den = evaluate(atom.num, env), evaluate(atom.den, env)
+                term *= (num // den if atom.op == "floordiv" else num % den) ** power
+            else:
+                term *= env[atom] ** power
+        total += term
+    return total
 
 
 def is_natural(x: Dim) -> bool:
