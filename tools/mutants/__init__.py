@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants import code, derivatives, images, loops, rewrites, unseen, unseen_latest, unseen_newer
+from mlc.tools.mutants import code, derivatives, images, loops, rewrites, unseen, unseen_fourth, unseen_latest, unseen_newer
 from mlc.tools.mutants.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (*derivatives.FAULTS, *rewrites.FAULTS, *loops.FAULTS, *images.FAULTS, *code.FAULTS)
-UNSEEN = (*unseen.FAULTS, *unseen_newer.FAULTS, *unseen_latest.FAULTS)
+UNSEEN = (*unseen.FAULTS, *unseen_newer.FAULTS, *unseen_latest.FAULTS, *unseen_fourth.FAULTS)
 """Those that somebody made who had not looked at the checks."""
 
 __all__ = ["FAULTS", "UNSEEN", "Fault"]
