@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants import code, derivatives, images, loops, rewrites, unseen, unseen_fourth, unseen_latest, unseen_newer
+from mlc.tools.mutants import (
+    code,
+    derivatives,
+    images,
+    loops,
+    rewrites,
+    unseen,
+    unseen_fourth,
+    unseen_latest,
+    unseen_newer,
+)
 from mlc.tools.mutants.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (*derivatives.FAULTS, *rewrites.FAULTS, *loops.FAULTS, *images.FAULTS, *code.FAULTS)

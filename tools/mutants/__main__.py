@@ -54,7 +54,8 @@ TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansio
          "mlc/dispatch_cache.py": "test_captured_inputs",
          "backends/fingerprint.py": "test_fingerprint", "backends": "test_scf_to_llvm test_link",
          "frontend/functions": "test_public_functions test_corner_shapes",
-         "frontend": "test_script test_control_flow test_grammar", "mlc": "test_reach test_cache"}
+         "frontend": "test_script test_control_flow test_grammar", "mlc": "test_reach test_cache",
+         "ir": "test_affine test_ir test_sizes"}
 """The tests that one would run after a change, by the place of the file: the longest that fits."""
 
 
