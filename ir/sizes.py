@@ -7,6 +7,7 @@ compare equal; otherwise a run-time guard has to decide. `Size` is also the affi
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -376,10 +377,7 @@ def _joined_once(x: Dim) -> Dim | None:
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    out: Dim = 1
-    for d in dims:
-        out = out * d
-    return out
+    return math.prod(dims)
 
 
 def symbols(*xs: Dim) -> set[str]:
@@ -453,18 +451,14 @@ def substitute(x: Dim, env: Mapping[Any, Dim] | Callable[[Leaf], Dim]) -> Dim:
 
 def evaluate(x: Dim, env: Mapping[Any, int]) -> int:
     """Evaluate `x`; raises KeyError for a symbol without a value."""
-    if isinstance(x, int):
-        return x
-    total = 0
-    for monomial, term in x.terms:
-        for atom, power in monomial:
-            if isinstance(atom, Quotient):
-                num, den = evaluate(atom.num, env), evaluate(atom.den, env)
-                term *= (num // den if atom.op == "floordiv" else num % den) ** power
-            else:
-                term *= env[atom] ** power
-        total += term
-    return total
+    return sum(math.prod((_value(atom, env) ** power for atom, power in m), start=c) for m, c in _terms(x))
+
+
+def _value(atom: Any, env: Mapping[Any, int]) -> int:
+    if not isinstance(atom, Quotient):
+        return env[atom]
+    num, den = evaluate(atom.num, env), evaluate(atom.den, env)
+    return num // den if atom.op == "floordiv" else num % den
 
 
 def is_natural(x: Dim) -> bool:
