@@ -423,6 +423,19 @@ def test_a_wrong_derivative_is_found_by_differences(x: list[float], monkeypatch:
         run()
 
 
+@pytest.mark.parametrize("op", [tensor.LogCumSumExp, tensor.MatrixExp])
+def test_the_rule_of_tangents_is_checked_too(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a program takes the other derivative."""
+    f = {tensor.LogCumSumExp: lambda x: mlc.logcumsumexp(x, 0), tensor.MatrixExp: mlc.matrix_exp}[op]
+    x = np.random.default_rng(0).standard_normal((3, 3))
+    module = mlc.lower(mlc.grad(lambda x: f(x).sum()), args=[x], level="trace").module
+    assert derivatives.mistake(module.clone(), "main", [x]) is None
+    right = op.jvp
+    monkeypatch.setattr(op, "jvp", lambda self, tangent: [2 * t for t in right(self, tangent)])
+    found = derivatives.mistake(module, "main", [x])
+    assert found is not None and f"the jvp of {op.name} is" in found[0]
+
+
 def test_derivatives_with_data_dependent_sizes_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns of a loop, say, of which the derivative keeps one value each."""
     def doubled(x: Any, n: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class _WatchingFrame(Frame):
         elif type(op).vjp is not Op.vjp and watching.outer is not None and not op.regions:
             operands = self.all(op.operands)
             if sum(np.size(x) for x in operands) <= LARGEST and _is_new(watching, op, operands) and (
-                    message := _rule(op, operands, self.sizes)):
+                    message := _rule(op, operands, self.sizes) or _forward_rule(op, operands, self.sizes)):
                 watching.report(message, op)
 
 
@@ -167,6 +167,26 @@ def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | N
         if message := slopes.compare(found.get(i, np.zeros(operands[i].shape)), weights):
             return f"the vjp of {op.name} gives operand {i} {message}"
     return None
+
+
+def _forward_rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | None:
+    """The same of the tangents of an operation that has a rule of its own for them, which are of its first operand."""
+    if not hasattr(op, "jvp") or not _is_float(operands[0]) or not operands[0].size:
+        return None
+    inside, copy, args = alone(op, operands, numbers)
+    only, forward = inside.clone(), cast(Any, copy)
+    with before(end := copy.enclosing(Func).block.terminator):
+        tangents = forward.jvp(*args(copy.operands[:1]))
+    end.set_operands(tangents)
+    copy.enclosing(Func).update_type()
+    direction = _direction(np.random.default_rng(1), operands[0])
+    slopes = _slopes(lambda xs: [np.asarray(x) for x in Interpreter(only).call("main", [np.array(x) for x in xs])],
+                     operands, {0: direction})
+    if slopes is None:
+        return None
+    found = Interpreter(inside).call("main", [*map(np.array, operands), direction])
+    message = slopes.compare_each(found)
+    return f"the jvp of {op.name} is {message}" if message else None
 
 
 def alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],
