@@ -19,7 +19,7 @@ from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
-from mlc.models.cache import PAGE, whole
+from mlc.models.cache import PAGE, pages_for, whole
 from mlc.models.causal_lm import CausalLM
 from mlc.models.encoder import Encoder
 from mlc.models.fields import Fields
@@ -204,7 +204,7 @@ class Embedder:
         tokens: Array = np.zeros((len(texts), longest), np.int64)
         for row, text in zip(tokens, texts):
             row[: len(text)] = text
-        window = np.zeros(-(-longest // PAGE) * PAGE, np.int8)
+        window = np.zeros(pages_for(longest) * PAGE, np.int8)
         if self._compiled is None:
             self._compiled = mlc.compile(self._vectors_of, args=[
                 mlc.spec("B", "N", dtype="int64"), mlc.spec("B", dtype="int64"), mlc.spec("T", dtype="int8")])
