@@ -18,6 +18,7 @@ from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.ir import logs
 from mlc.ir.diag import Error, UserError
+from mlc.ir.passes import no_collection
 from mlc.ir.types import TensorType
 from mlc.variant import bound_key, variant_of
 
@@ -39,7 +40,7 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
     cache          the specializations that it becomes one of
     record, build  record the function for a call, and make code of what is recorded
     """
-    with cache.lock:
+    with cache.lock, no_collection():
         state = cache.state()
         found = state.known.get(call.lookup) or state.fitting(call)
         if found is not None:
