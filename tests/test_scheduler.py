@@ -11,6 +11,7 @@ from mlc.models.constraints import Constraint
 from mlc.models.generation import Answer, Piece, Request, completions
 from mlc.models.sampling import IN_PROMPT, Kinds
 from mlc.models.scheduler import QueueFull, Scheduler
+from mlc.models.steps import CHUNK
 from tests.language_models import CASES, write_folder, write_tokenizer
 
 ALL = {"temperature": 0.8, "top_p": 0.9, "repetition_penalty": 1.2, "logit_bias": {5: 2.0}}
@@ -185,3 +186,29 @@ def test_other_architectures(name: str, tmp_path: Path) -> None:
     for prompt in ([3, 4, 5], [3, 4, 5, 6, 7, 8, 9, 10], [3, 4, 5, 6, 7, 8, 9, 10, 11]):
         own, _ = request(model, prompt, max_tokens=18)     # beyond what longrope and dynamic scaling were trained with
         assert completions(scheduler.stream(own), [own]) == [model.generate(prompt, max_tokens=18)]
+
+
+@pytest.mark.parametrize("memory", ["float32", "int8"])
+def test_numbers_that_are_not_finite_end_their_own_request(memory: Any, tmp_path: Path) -> None:
+    """While a prompt is read, where it ends, and where an answer is written; what comes after is not disturbed."""
+    case = {**CASES["llama"], "num_hidden_layers": 1, "max_position_embeddings": 512}
+    model = mlc.models.load(write_folder(case, tmp_path), cache_dtype=memory)
+    with mlc.no_grad():
+        model.module.get_parameter("model.embed_tokens.weight")[77] = float("nan")
+    sound = request(model, [1, 2, 3], max_tokens=6)[0]
+    alone = mlc.generate(model, [1, 2, 3], max_tokens=6).tokens
+    spoiled = [request(model, prompt, max_tokens=4)[0] for prompt in (
+        [5] * 30 + [77] + [6] * CHUNK, [5, 77, 6], [5, 6, 77])]
+    spoiled.append(request(model, [4, 5], max_tokens=4, logit_bias={77: 100.0})[0])
+    scheduler = Scheduler(model, slots=3, memory=320)      # so that pages are used again
+    pieces = [list[Piece]() for _ in range(9)]
+    for own, found in zip([r for s in spoiled for r in (sound, s)] + [sound], pieces):
+        scheduler.submit(own, found.append)
+    run(scheduler)
+    assert [[p.token for p in found] for found in pieces[::2]] == [list(alone)] * 5
+    assert [found[-1].finish_reason for found in pieces[1::2]] == ["not_finite"] * 4
+    assert [len(found) for found in pieces[1::2]] == [1, 1, 1, 2]
+    for options in ({}, {"num_beams": 2}, {"draft": mlc.models.PromptLookup()}):
+        with pytest.raises(mlc.Error, match="behind 3 tokens are infinite or NaN") as error:
+            mlc.generate(model, [5, 77, 6], max_tokens=3, **options)
+        assert error.value.code == "MLC0924"

@@ -22,7 +22,7 @@ from mlc.ir.diag import UserError
 from mlc.models.cache import PAGE, pages_for
 from mlc.models.generation import Completion, Request
 from mlc.models.pages import Page, Pages
-from mlc.models.sampling import Kinds, Sampling
+from mlc.models.sampling import NOT_FINITE, Kinds, Sampling, not_finite
 from mlc.models.slots import Written
 
 if TYPE_CHECKING:
@@ -185,6 +185,8 @@ class Following:
         for i, b in enumerate(self.beams):
             rows = slice(i * self.count, (i + 1) * self.count)
             if not b.done:
+                if (written.tokens[rows] == NOT_FINITE).any():
+                    raise not_finite(len(texts[rows.start]))
                 found = b.advance(written.best[rows, 0], written.best_chances[rows, 0])
                 parents[rows] = [rows.start + parent for parent in found]
         self._continue(parents, [len(texts[i * self.count]) for i in range(len(self.beams))])
@@ -192,7 +194,8 @@ class Following:
     def _read(self, sequence: int, text: Sequence[int]) -> None:
         """Have a sequence hold all tokens of a text but the last one, which the next step reads."""
         self._grow(sequence, len(text))
-        self.model.steps.read(self.state, sequence, text[:-1], 0, len(text))
+        if not self.model.steps.read(self.state, sequence, text[:-1], 0, len(text)):
+            raise not_finite(len(text))
 
     def _grow(self, sequence: int, length: int) -> None:
         """Have a sequence have pages for a length."""
@@ -207,21 +210,21 @@ class Following:
         """Have each sequence be the one of its parent, whose rows are those of texts of the lengths of the prompts."""
         for i in set(range(len(parents))).difference(parents):
             self.pages.give_back(self.tables[i])
-        tables, copies, continued = list[list[Page]](), list[tuple[Page, Page]](), set[int]()
+        tables, copies, continued = list[list[Page]](), list[tuple[int, int, int]](), set[int]()
         for i, parent in enumerate(parents):
             table, (whole, rest) = self.tables[parent], divmod(lengths[i // self.count], PAGE)
             if parent in continued:
                 own = [self.pages.share(page) for page in table[:whole]]
                 if rest:
                     own.append(self.pages.take())
-                    copies.append((table[whole], own[whole]))
+                    copies.append((table[whole].number, own[whole].number, rest))
                 table = own
             continued.add(parent)
             tables.append(table)
         self.tables = tables
         self._number()
         if copies:
-            self.model.steps.move(self.state, [a.number for a, _ in copies], [b.number for _, b in copies])
+            self.model.steps.move(self.state, *zip(*copies))
 
 
 def check_options(options: Mapping[str, Any], draft: Any) -> None:

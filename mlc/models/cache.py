@@ -11,6 +11,7 @@ A cache of int8 has a fourth of the size, and 4 bytes per head and row for a sca
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -61,12 +62,28 @@ class Seen:
             return k.transpose(1, 2), v.transpose(1, 2), None
         plain = len(cache) == 2
         new = (k, v) if plain else rounded(k, v)
-        rows = mlc.gather(self.table, 1, self.positions // PAGE) * PAGE + self.positions % PAGE
+        rows = self._rows(self.table)
         written = tuple(mlc.index_put(old, (rows,), x) for old, x in zip(cache, new))
         keys, values, *scales = (x.unflatten(0, (-1, PAGE))[self.table].flatten(1, 2) for x in written)
         if not plain:
             keys, values = (x.float() * scale[..., None] for x, scale in zip((keys, values), scales))
         return keys.transpose(1, 2), values.transpose(1, 2), written
+
+    def finite(self, cache: Cache) -> Tensor:
+        """Whether all that was stored for the tokens is finite.
+
+        What is not at some layer makes all that follows for its token NaN: the last layer tells.
+        """
+        assert self.table is not None
+        rows = self._rows(self.table)
+        found = [mlc.isfinite(x[rows]).all() for x in cache[-1] if x.dtype.is_floating_point]
+        out: Tensor = functools.reduce(mlc.logical_and, found)
+        return out
+
+    def _rows(self, table: Tensor) -> Tensor:
+        """The rows of the tokens in the cache [batch, n]."""
+        out: Tensor = mlc.gather(table, 1, self.positions // PAGE) * PAGE + self.positions % PAGE
+        return out
 
 
 def rounded(*numbers: Tensor) -> tuple[Tensor, ...]:

@@ -102,7 +102,8 @@ def kinds_of(options: Sequence[Sampling], top: int | None, masks: bool = False) 
 class Chosen:
     """The tokens that a step chooses.
 
-    tokens         one per sequence [batch], or several [batch, count], -1 where there is none
+    tokens         one per sequence [batch], or several [batch, count], -1 where there is none, and NOT_FINITE where
+                   the scores are no numbers to choose by
     log_chances    of the tokens, of the same shape; None if they were not asked for
     best           the most likely tokens [..., top], and
     best_chances   their log-probabilities [..., top]
@@ -178,13 +179,14 @@ def choose(scores: Tensor, kinds: Kinds, settings: Settings, numbers: Tensor, co
         drawn = (_drawn_filtered if kinds.filters else _drawn)(scores / heat, settings,
                                                                draw(settings["keys"], numbers))
         tokens = mlc.where(cold, greedy, drawn)
+    named = mlc.where(mlc.isfinite(plain.amax(-1)), tokens, NOT_FINITE)
     if kinds.top is None:
-        return Chosen(tokens)
+        return Chosen(named)
     chances = mlc.log_softmax(plain, dim=-1)
     own = mlc.gather(chances, 1, tokens[:, None])[:, 0]
     if kinds.top == 0:
-        return Chosen(tokens, own)
-    return Chosen(tokens, own, *_best(chances, kinds.top))
+        return Chosen(named, own)
+    return Chosen(named, own, *_best(chances, kinds.top))
 
 
 def _best(chances: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -200,8 +202,17 @@ def _best(chances: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 COLD = 1e-5
 """Temperatures below are 0: scores divided by them would overflow."""
+NOT_FINITE = -2
+"""The token of a sequence whose scores are NaN, or infinite: its answer ends with an error."""
 IN_PROMPT = 1 << 24
 """This is added to the count of a token that is in the prompt."""
+
+
+def not_finite(length: int) -> UserError:
+    """The error of a text behind whose tokens, so many, the model has no numbers."""
+    return UserError(f"the model's scores behind {length} tokens are infinite or NaN", code="MLC0924", loc=user_loc(),
+                     hint="look for weights that are not finite, or too large for float32 products: its file may be "
+                          "damaged")
 
 
 def _penalised(scores: Tensor, settings: Settings, counts: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.models.drafting import Draft, Drafter, drafter
 from mlc.models.generation import Answer, Piece, Request
-from mlc.models.sampling import Kinds, kinds_of
+from mlc.models.sampling import NOT_FINITE, Kinds, kinds_of, not_finite
 from mlc.models.slots import Slots, Written
 from mlc.models.steps import CHUNK
 from mlc.models.text import Unfolding
@@ -138,6 +138,7 @@ class Scheduler:
                            fixed=kinds)
         self.batch = kinds is not None                     # all prompts are read before anything is written
         self._pace = 1                                     # tokens that each answer gets in a step
+        self._spoiled = False                              # whether the memory holds numbers that are not finite
         self.counters = Counters()
         self._lock = threading.Lock()
         self._waiting = deque[Ticket]()
@@ -151,7 +152,8 @@ class Scheduler:
         Args:
             request: What `LanguageModel.requests` makes of a prompt and options.
             deliver: Is called with each `Piece` of the answer, in the thread that calls `step`; the last piece has a
-                `finish_reason`, which may be "cancelled" or "timeout" too. It must not raise.
+                `finish_reason`, which may be "cancelled", "timeout", "constraint" (no token satisfies it) or
+                "not_finite" (scores are infinite or NaN) too. It must not raise.
             top: How many likely tokens are reported for each token; None for no log-probabilities.
             seconds: The longest time that the answer may take, waiting included.
 
@@ -315,6 +317,11 @@ class Scheduler:
         self._leave(ticket)
         ticket.deliver(Piece(0, "", None, None, reason))
 
+    def _fail(self, ticket: Ticket) -> None:
+        """End a request whose scores are no numbers to choose by."""
+        ticket.error, self._spoiled = not_finite(ticket.answer.length), True
+        self._finish(ticket, "not_finite")
+
     def _leave(self, ticket: Ticket) -> None:
         reason = ticket.answer.finished or ""
         self.counters.finished[reason] = self.counters.finished.get(reason, 0) + 1
@@ -324,7 +331,13 @@ class Scheduler:
 
     def _admit(self) -> None:
         """Give free slots to the requests that have waited longest: of those that make the step no larger, the first.
+        After numbers that were not finite none, until the memory is anew: they would disturb what comes.
         """
+        if self._spoiled:
+            if self.running:
+                return
+            self.clear()
+            self._spoiled = False
         while (free := [i for i, t in enumerate(self._running) if t is None]) and self._waiting:
             slot, ticket = free[0], self._waiting[0]       # which only this thread takes away
             if (reused := self.slots.take(slot, ticket.request)) is None:
@@ -342,7 +355,9 @@ class Scheduler:
         self.counters.reused_tokens += reused
         left = len(text) - len(self.slots.contents[slot])
         if left > CHUNK:
-            self.counters.prompt_tokens += self.slots.read(slot, text[:-1], len(text))
+            if (count := self.slots.read(slot, text[:-1], len(text))) is None:
+                return self._fail(ticket)
+            self.counters.prompt_tokens += count
         elif self._goes_on(ticket):
             self.counters.prompt_tokens += left - 1        # as where a step that writes reads the last one
             self.counters.steps += 1
@@ -366,7 +381,7 @@ class Scheduler:
         self.counters.steps += 1
         for number in range(written.tokens.shape[1]):
             for i, t in enumerate(rows):
-                if t is not None and t.answer.finished is None and written.tokens[i, number] >= 0:
+                if t is not None and t.answer.finished is None and written.tokens[i, number] != -1:
                     self._add(t, i, number, written, guesses[i])
 
     def _keep_pace(self, seconds: float, count: int) -> None:
@@ -377,6 +392,8 @@ class Scheduler:
 
     def _add(self, ticket: Ticket, row: int, number: int, written: Written, guess: Sequence[int]) -> None:
         token = int(written.tokens[row, number])
+        if token == NOT_FINITE:
+            return self._fail(ticket)
         chance = None if ticket.top is None else written.log_probability(row, number, ticket.top)
         right = number < len(guess) and guess[number] == token
         text = ticket.answer.add(token)

@@ -31,7 +31,7 @@ LEAST_COPIED = 8
 
 @dataclass(frozen=True)
 class Written:
-    """The arrays of the `Chosen` of a step, whose tokens are -1 where a sequence got none."""
+    """The arrays of the `Chosen` of a step, whose tokens are -1 where a sequence got none, or NOT_FINITE."""
 
     tokens: Array
     log_chances: Array | None
@@ -111,7 +111,7 @@ class Slots:
             self.pages.share(part)                         # so that it stays while the others are taken
             own = [self.pages.take() for _ in range(min(missing, self.pages.free))]
             if len(own) == missing:
-                self.steps.move(self._state, [part.number], [own[0].number])
+                self.steps.move(self._state, [part.number], [own[0].number], [common])
                 self.pages.give_back([part])
             else:                                          # it is the one that is missing
                 self.pages.forget(part)
@@ -136,7 +136,7 @@ class Slots:
             own, table[i] = table[i], self.pages.share(known[i])
             self.pages.give_back([own])
         if part is not None and count >= LEAST_COPIED and len(known) * PAGE >= before:
-            self.steps.move(self._state, [part.number], [table[len(known)].number])
+            self.steps.move(self._state, [part.number], [table[len(known)].number], [count])
         else:
             count = 0
         held += text[before: len(known) * PAGE + count]
@@ -149,13 +149,16 @@ class Slots:
         self.pages.give_back(self._tables[slot])
         self._tables[slot], self.contents[slot] = [], []
 
-    def read(self, slot: int, tokens: Sequence[int], whole: int) -> int:
-        """Have a slot read the next of the tokens of a text of a length; how many these are."""
+    def read(self, slot: int, tokens: Sequence[int], whole: int) -> int | None:
+        """Have a slot read the next of the tokens of a text of a length; how many these are. None if the numbers of the
+        model are not finite."""
         held = self.contents[slot]
         chunk = tokens[len(held): len(held) + CHUNK]
         self._state.tables = self._numbers()
-        self.steps.read(self._state, slot, chunk, len(held), whole)
+        finite = self.steps.read(self._state, slot, chunk, len(held), whole)
         held += chunk
+        if not finite:
+            return None
         self._know(slot)
         return len(chunk)
 
@@ -236,7 +239,7 @@ class Slots:
         """
         self.read(0, [0], 1)
         if self.reusable:
-            self.steps.move(self._state, [0], [0])
+            self.steps.move(self._state, [0], [0], [0])
         for size in self.sizes:
             for kinds in (self.kinds[:-1] or self.kinds) if some is None else some:
                 yield size, kinds

@@ -20,7 +20,7 @@ from mlc.frontend.tensor import Tensor
 from mlc.models.cache import PAGE, Cache, CacheType, Seen, pages_for, shapes, table_of
 from mlc.models.folder import CausalLM
 from mlc.models.quantized import integer_products
-from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, choose
+from mlc.models.sampling import IN_PROMPT, NOT_FINITE, Chosen, Kinds, Sampling, Settings, choose
 
 Array = np.ndarray[Any, Any]
 Masks = tuple[Array, Array]
@@ -95,14 +95,19 @@ class Steps:
         return [tuple(mlc.from_numpy(np.zeros(shape, dtype)) for shape, dtype in of_layer)
                 for _ in range(config.layers)]
 
-    def read(self, state: State, sequence: int, tokens: Sequence[int], start: int, whole: int) -> None:
-        """Have a sequence contain tokens from a position on, in chunks; `whole` is the length of its prompt."""
-        step = self._step("read", self._read, state)
+    def read(self, state: State, sequence: int, tokens: Sequence[int], start: int, whole: int) -> bool:
+        """Have a sequence contain tokens from a position on, in chunks; `whole` is the length of its prompt.
+
+        Whether all numbers were finite.
+        """
+        step, finite = self._step("read", self._read, state), True
         for at in range(0, len(tokens), CHUNK):
             chunk = np.array([tokens[at: at + CHUNK]], np.int64)
             table = table_of(start + at + chunk.shape[1], state.tables[sequence])
-            state.cache = step(state.cache, chunk, np.int64(start + at), np.array([whole], np.int64), table,
-                               state.room)
+            state.cache, sound = step(state.cache, chunk, np.int64(start + at), np.array([whole], np.int64), table,
+                                      state.room)
+            finite = finite and bool(sound)
+        return finite
 
     def begin(self, state: State, sequence: int, tokens: Sequence[int], start: int, number: int = 0,
               mask: Array | None = None) -> Chosen:
@@ -161,10 +166,11 @@ class Steps:
                                                  state.room, state.settings, state.bias)
         return chosen  # type: ignore[no-any-return]
 
-    def move(self, state: State, sources: Sequence[int], targets: Sequence[int]) -> None:
-        """Copy some pages over others; all are read before any is written."""
+    def move(self, state: State, sources: Sequence[int], targets: Sequence[int], counts: Sequence[int]) -> None:
+        """Copy the first rows of some pages over others, whose other rows become zeros; all are read before any is
+        written."""
         step = self._step("move", self._move, state)
-        state.cache = step(state.cache, np.array(sources, np.int64), np.array(targets, np.int64), state.room)
+        state.cache = step(state.cache, *(np.array(x, np.int64) for x in (sources, targets, counts)), state.room)
 
     def _step(self, name: str, function: Any, state: State, batch: int = 0) -> Any:
         key = (name if name in ("read", "move") else (name, state.kinds) if name == "begin" else
@@ -180,7 +186,7 @@ class Steps:
         room = mlc.spec("P", dtype="int8")
         if name == "move":
             some = mlc.spec("C", dtype="int64")
-            return mlc.compile(function, donate=("cache",), args=[cache, some, some, room])
+            return mlc.compile(function, donate=("cache",), args=[cache, some, some, some, room])
         number, one, some = mlc.spec(dtype="int64"), mlc.spec(1, dtype="int64"), mlc.spec(1, "N", dtype="int64")
         table = mlc.spec(batch or 1, "T", dtype="int64")
         if name == "read":
@@ -198,10 +204,11 @@ class Steps:
         return mlc.compile(partial(function, kinds), donate=("cache", "counts"), args=[cache, None, *own])
 
     def _read(self, cache: Cache, tokens: Tensor, start: Tensor, whole: Tensor, table: Tensor, room: Tensor
-              ) -> Cache:
+              ) -> tuple[Cache, Tensor]:
         seen = Seen(start + mlc.arange(tokens.shape[1])[None], whole, table.shape[1] * PAGE, table)
         with integer_products(self.integers):
-            return self.model.hidden(tokens, seen, cache)[1]
+            cache = self.model.hidden(tokens, seen, cache)[1]
+        return cache, seen.finite(cache)
 
     def _begin(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, sequence: Tensor,
                start: Tensor, numbers: Tensor, table: Tensor, room: Tensor, settings: Settings, bias: Tensor | None,
@@ -214,13 +221,22 @@ class Steps:
         row = sequence * vocabulary
         own = None if counts is None else mlc.dynamic_slice(counts, (row,), (vocabulary,))[None]
         chosen = choose(scores, kinds, settings, numbers, own, bias, mask)
+        chosen = replace(chosen, tokens=mlc.where(seen.finite(cache), chosen.tokens, NOT_FINITE))
         if counts is not None:
-            counts = mlc.index_put(counts, (row + chosen.tokens,), mlc.ones(1, dtype="int32"), accumulate=True)
+            at = row + mlc.clamp(chosen.tokens, min=0)
+            counts = mlc.index_put(counts, (at,), mlc.ones(1, dtype="int32"), accumulate=True)
         return cache, counts, chosen.grouped(1)
 
-    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, room: Tensor) -> Cache:
+    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, counts: Tensor, room: Tensor) -> Cache:
+        kept = mlc.arange(PAGE) < counts[:, None]
         sources, targets = (x[:, None] * PAGE + mlc.arange(PAGE) for x in (sources, targets))
-        return [tuple(mlc.index_put(x, (targets,), x[sources]) for x in layer) for layer in cache]
+
+        def moved(x: Tensor) -> Tensor:
+            rows = kept[..., None, None] if len(x.shape) == 3 else kept[..., None]
+            out: Tensor = mlc.index_put(x, (targets,), mlc.where(rows, x[sources], 0))
+            return out
+
+        return [tuple(moved(x) for x in layer) for layer in cache]
 
     def _write(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
                numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, table: Tensor, room: Tensor,
@@ -237,13 +253,14 @@ class Steps:
                                  table, settings, bias, None if masks is None else masks[0][every, run.masks])
             cache, counted, chosen = after
             new = chosen.tokens[:, 0]
+            known = mlc.clamp(new, min=0)
             if counted is not None:
-                at = every * self.model.config.vocabulary + new
+                at = every * self.model.config.vocabulary + known
                 counted = mlc.index_put(counted, (at,), run.going.to("int32"), accumulate=True)
-            going = run.going & (run.number + 1 < limits) & ~(new[:, None] == ends).any(-1)
+            going = run.going & (run.number + 1 < limits) & (new >= 0) & ~(new[:, None] == ends).any(-1)
             follow = run.masks
             if masks is not None:
-                follow = masks[1][every, run.masks, new].long()
+                follow = masks[1][every, run.masks, known].long()
                 going = going & (follow >= 0)
             return Run(run.number + 1, cache, counted, mlc.where(going, new, run.tokens), run.positions + going.long(),
                        going, mlc.where(going, follow, run.masks),
@@ -264,7 +281,7 @@ class Steps:
         certain = mlc.cat([mlc.ones(new.shape[0], 1, dtype="int64"), mlc.cumprod(right, 1)], 1)
         certain = mlc.where(mlc.arange(new.shape[1])[None] < limits[:, None], certain, 0)
         if counted is not None:
-            at = mlc.arange(new.shape[0])[:, None] * self.model.config.vocabulary + new
+            at = mlc.arange(new.shape[0])[:, None] * self.model.config.vocabulary + mlc.clamp(new, min=0)
             counted = mlc.index_put(counted, (at,), certain.to("int32"), accumulate=True)
         return cache, counted, replace(chosen, tokens=mlc.where(certain > 0, new, -1))
 

@@ -116,6 +116,17 @@ example mlir:
     }
 fix: use the encoding that the bytes were written in; rows of q8_0 are multiples of 34 bytes, for instance.
 
+MLC0924 The scores of a language model are infinite or NaN.
+No token can be chosen by them. The answer ends here, with an error; others that are computed with it do not notice.
+example python:
+    import numpy as np
+    import mlc
+    model = mlc.models.load("examples/assistant")
+    with mlc.no_grad():
+        next(model.module.parameters()).fill_(float("nan"))
+    mlc.generate(model, "The", max_tokens=2)
+fix: look for weights that are not finite: the file may be damaged, or a training have diverged.
+
 MLC0990 An encoder is asked to generate.
 Encoders, such as BERT, give vectors of texts: each token sees those behind it, so that no answer can be written.
 example python:

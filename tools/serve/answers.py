@@ -58,6 +58,8 @@ class Writer:
                 if piece.finish_reason == "constraint":
                     raise ApiError(400, "no token of the model goes on with an answer of this format",
                                    "response_format")
+                if piece.finish_reason == "not_finite":
+                    raise ApiError(500, "the model's scores are infinite or NaN", None, "not_finite")
                 raise ApiError(503, f"the answer ends early: {piece.finish_reason}", None, piece.finish_reason)
 
     # -- whole answers ------------------------------------------------------------------------------------------------
