@@ -34,7 +34,8 @@ from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Interpreter, in_parts, run_function
 from mlc.passes import decompose_complex, grad
 
-REFUSALS = UNRECORDED | {"MLC0329", "MLC0720", "MLC0721", "MLC0722", "MLC0752", *(f"MLC075{n}" for n in range(6, 10))}
+REFUSALS = UNRECORDED | {"MLC0329", "MLC0338", "MLC0434", "MLC0720", "MLC0721", "MLC0722", "MLC0752",
+                         *(f"MLC075{n}" for n in range(6, 10))}
 """Codes of errors of compiled functions alone: they cannot be recorded, or have two tensors, or elements, of the same
 memory, which are apart in a plain run."""
 
@@ -125,9 +126,8 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
         raise
     except Error as error:
         compiled.error = error
-    twice = len({id(x) for x in own if isinstance(x, Tensor)}) < sum(isinstance(x, Tensor) for x in own)
     if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
-            compiled.error, AssertionError) and (compiled.error.code in REFUSALS or twice):
+            compiled.error, AssertionError) and compiled.error.code in REFUSALS:
         raise compiled.error                               # it is refused, and not computed otherwise
     compiled.buffers, left = buffers_of((args, call.keywords)), state.values()
     compiled.state = given.values() | left

@@ -263,9 +263,10 @@ def _check_leaves(code: Specialization, call: Call) -> None:
     if not mode.enabled:
         raise UserError(f"{name} calls backward, and is called within no_grad, for which it was not recorded",
                         code="MLC0720", loc=user_loc(), hint="call it outside of no_grad")
-    given = [id(x) for i, x in enumerate(call.given) if type(x) is Tensor and x.requires_grad]
+    leaves = {id(x) for i, x in enumerate(call.given) if type(x) is Tensor and (
+        x.requires_grad or i in captures.requiring)}
     reached = {id(x) for x in captures.tensors()}
-    if len(set(given)) < len(given) or not reached.isdisjoint(given):
+    if sum(id(x) in leaves for x in call.given) > len(leaves) or not reached.isdisjoint(leaves):
         raise UserError(f"{name} calls backward, and an argument that requires a gradient is another argument, too, "
                         "or a tensor that it reaches by itself", code="MLC0759", loc=user_loc(),
                         hint="have the function reach the tensor by one way only")

@@ -245,3 +245,5 @@ def test_results_of_operations_gradients_without_need_and_shared_ones() -> None:
     v.grad = u.grad = mlc.ones(2)
     with pytest.raises(UserError, match=r"MLC0759.*gradient of two"):
         mlc.compile(lambda v, u: (v * u).sum().backward())(v, u)
+    with pytest.raises(UserError, match="MLC0434"):        # it is refused, and not another result
+        mlc.compile(lambda v: v.requires_grad_(False) * 2, check=True)(v)

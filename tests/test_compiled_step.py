@@ -499,6 +499,8 @@ def test_memory_that_captured_tensors_share_is_refused_where_one_is_changed() ->
         f(mlc.ones(4))
     with pytest.raises(UserError, match="MLC0759"):
         mlc.compile(lambda x, y: (x * y * y).sum().backward())(W2, W2)
+    with pytest.raises(UserError, match="MLC0759"):
+        mlc.compile(lambda x, y: (y.requires_grad_(), (x * y).sum().backward()))(other, other)
 
 
 def test_a_captured_tensor_may_become_another_type() -> None:
