@@ -165,7 +165,7 @@ def measure(path: Path, kind: str) -> None:
 ANSWERS = {
     "mlc": """import sys, mlc
 model = mlc.models.load(sys.argv[1], integer_products=True)
-print(next(model.stream(list(range(5, 21)), max_tokens=2, temperature=0.0, stop_tokens=[])).token)
+print(next(model.stream(list(range(5, 21)), max_tokens=2, temperature=0.0, stop_tokens=[])).token, flush=True)
 """,
     "llama.cpp": """import sys
 import numpy as np
@@ -178,7 +178,7 @@ batch.n_tokens = 16
 for i in range(16):
     batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.seq_id[i][0], batch.logits[i] = 5 + i, i, 1, 0, i == 15
 assert c.llama_decode(context, batch) == 0
-print(int(np.ctypeslib.as_array(c.llama_get_logits_ith(context, 15), (32000,)).argmax()))
+print(int(np.ctypeslib.as_array(c.llama_get_logits_ith(context, 15), (32000,)).argmax()), flush=True)
 """}
 """Programs that print the first token behind a prompt of 16; each imports what it needs, and no more."""
 
@@ -187,9 +187,14 @@ def measure_first_token(path: Path, kind: str) -> None:
     """Print the seconds from the start of a process to the first token of both programs, with a warm cache."""
     def once(program: str) -> tuple[float, str]:
         started = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", ANSWERS[program], str(path), str(mlc.get_num_threads())],
-                              capture_output=True, text=True, check=True)
-        return time.perf_counter() - started, done.stdout
+        with subprocess.Popen([sys.executable, "-c", ANSWERS[program], str(path), str(mlc.get_num_threads())],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            assert process.stdout is not None
+            token = process.stdout.readline()
+            seconds = time.perf_counter() - started
+        if process.returncode or not token:
+            raise SystemExit(f"{program} gives no token")
+        return seconds, token
 
     programs = ("mlc", "llama.cpp")
     found = [[once(program) for program in programs] for _ in range(ROUNDS + 1)][1:]     # the first fills the cache
