@@ -96,11 +96,13 @@ def C(name: str, *args: Any, constant: tuple[int, ...] = (), twice: bool = True,
 
 
 def marked(cases: Iterable[Case], n: int = 1) -> list[Any]:
-    """Cases as parameters of a test, of which the default run takes one in n of each function, the first with it."""
-    seen, out = Counter[str](), []
+    """Cases as parameters of a test, of which the default run takes one in n of each function and names of keywords,
+    the first with it: options lead other ways."""
+    seen, out = Counter[tuple[str, ...]](), []
     for case in cases:
-        quick = not case.slow and seen[case.name] % n == 0
-        seen[case.name] += not case.slow
+        key = case.name, *sorted(case.keywords)
+        quick = not case.slow and seen[key] % n == 0
+        seen[key] += not case.slow
         out.append(case if quick else pytest.param(case, marks=pytest.mark.slow))
     return out
 

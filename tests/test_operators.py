@@ -67,7 +67,7 @@ def test_frames_and_their_inverse(settings: dict[str, Any]) -> None:
     spectrum = torch.stft(x, return_complex=True, **settings)
     found = mlc.stft(mlc.tensor(x.numpy()), **ours, return_complex=True)
     np.testing.assert_allclose(np.array(found), spectrum.numpy(), atol=1e-5)
-    for length in (None, 40):
+    for length in (None, 40, 43):
         back = mlc.istft(found, **ours, length=length)
         np.testing.assert_allclose(np.array(back), torch.istft(spectrum, **settings, length=length).numpy(), atol=1e-5)
 
@@ -80,6 +80,10 @@ def test_points_of_two_coordinates_are_counted() -> None:
         found = mlc.histogramdd(mlc.tensor(x), ours)
         assert found.hist.tolist() == wanted.hist.tolist()
         np.testing.assert_allclose(np.array(found.bin_edges[1]), wanted.bin_edges[1].numpy(), rtol=1e-6)
+    edges = [np.array(x, np.float32) for x in ([-2, -1, 2], [-2, 0, 0.5, 2])]
+    wanted = torch.histogramdd(torch.from_numpy(x), [torch.from_numpy(e) for e in edges], density=True)
+    found = mlc.histogramdd(mlc.tensor(x), [mlc.tensor(e) for e in edges], density=True)
+    np.testing.assert_allclose(np.array(found.hist), wanted.hist.numpy(), rtol=1e-6)
 
 
 def test_a_hard_sample_is_one_hot_and_has_the_gradient_of_the_soft_one() -> None:
