@@ -333,6 +333,7 @@ class Named:
     (lambda v: 7 if isinstance(next(iter(v)), bool) else 8, ({1: X}, {True: X}, {1.0: X})),
     (lambda v: 7 if isinstance(next(iter(v)), bool) else 8, (frozenset({1}), frozenset({True}))),
     (lambda v: v.start, (range(0), range(1, 1), slice(0, 2), slice(True, 2))),
+    (lambda v: v.step, (slice(0, 6, 2), slice(0, 6, 3), range(0, 6, 2), range(0, 6, 3))),
     (lambda v: len(str(v)), (Decimal("0.0"), Decimal("-0.0"), Decimal("0.00"))),
     (lambda v: next(iter(v))[0].rate, (frozenset({(Named("a", 2.0),)}), frozenset({(Named("a", 3.0),)}))),
     (lambda v: np.copysign(1.0, next(iter(v))), ({np.float64(0.0): X}, {np.float64(-0.0): X})),
@@ -342,6 +343,14 @@ def test_arguments_that_are_equal_and_not_the_same_share_nothing(read: Callable[
     f = mlc.compile(lambda x, v: x * read(v))
     for v in values * 2:
         assert np.array_equal(f(X, v), X * np.float32(read(v))), v
+
+
+@pytest.mark.parametrize("values", [(0.0, -0.0), (1, True, 1.0), (complex(0, 0), complex(0, -0.0)), ("1", b"1", 1)])
+def test_state_that_is_equal_and_not_the_same_is_seen(values: tuple[Any, ...]) -> None:
+    held = {"value": values[0]}
+    f = mlc.compile(lambda x: x * len(repr(held["value"])))
+    for held["value"] in values * 2:
+        assert np.array_equal(f(X), X * len(repr(held["value"])))
 
 
 def test_what_is_of_no_module() -> None:
