@@ -107,6 +107,21 @@ def test_identities() -> None:
     assert swapped.compose(swapped) == identity
 
 
+QUOTIENTS = st.builds(lambda a, b, c, den, floor: (a * dim(0) + b * dim(1) + c) // den if floor else
+                      (a * dim(0) + b * dim(1) + c) % den, st.integers(0, 2), st.integers(0, 8), st.integers(-6, 8),
+                      st.sampled_from((2, 4, 8)), st.booleans())
+
+
+@given(QUOTIENTS, QUOTIENTS, st.sampled_from((1, 2, 4, 8)), POINTS)
+@settings(max_examples=200, deadline=None)
+def test_a_step_is_the_difference_within_a_run(a: AffineExpr, b: AffineExpr, run: int, point: dict[Leaf, int]) -> None:
+    for e in (a, a + b, a // 2 + 3 * dim(0)):
+        if (step := step_along(e, 0, run)) is not None:
+            runs = [{**point, AffineDim(0): run * point[AffineDim(0)] + i} for i in range(run)]
+            found = [evaluate(e, p) for p in runs]
+            assert {y - x for x, y in zip(found, found[1:])} <= {evaluate(step, point)}
+
+
 def test_steps_and_multiples() -> None:
     place = 6 * dim(0) + sym("N") * dim(1) + dim(2) % 2
     assert [step_along(place, d) for d in (0, 1, 2, 3, -1)] == [6, sym("N"), None, 0, 0]

@@ -23,6 +23,14 @@ def test_as_exact_as_numpy(n: int) -> None:
     assert error(got) <= 2 * error(np.fft.fft(z))
 
 
+def test_many_points_whose_roots_are_computed() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=1 << 15) + 1j * rng.normal(size=1 << 15)
+    for ours, theirs in ((mlc.fft.fft, np.fft.fft), (mlc.fft.ifft, np.fft.ifft)):
+        wanted = theirs(z)
+        np.testing.assert_allclose(np.array(ours(mlc.tensor(z))), wanted, rtol=0, atol=1e-13 * np.abs(wanted).max())
+
+
 def test_frequencies_of_nothing_are_refused() -> None:
     for points, apart in ((0, 1.0), (-1, 1.0), (4, 0.0)):
         for frequencies in (mlc.fft.fftfreq, mlc.fft.rfftfreq):

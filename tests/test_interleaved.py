@@ -48,6 +48,8 @@ def numbers(kind: str, shape: tuple[int, ...], seed: int = 0) -> Array:
     x = rng.standard_normal(shape)
     if kind == "small":                                  # whose products are around the least normal number
         x = x * 2.0 ** rng.integers(-70, -55, shape)
+    elif kind == "cancelling":                             # normal products, whose sums may be subnormal
+        x = np.copysign(1 + rng.random(shape), x) * 2.0**-62
     elif kind == "subnormal":
         x = np.where(rng.random(shape) < 0.1, x * 2.0**-130, x)
     elif kind == "few small":                            # in some blocks of terms, for some rows
@@ -60,7 +62,7 @@ def numbers(kind: str, shape: tuple[int, ...], seed: int = 0) -> Array:
     return x.astype(BF16)
 
 
-KINDS = ("normal", "small", "subnormal", "few small", "corners", "zeros")
+KINDS = ("normal", "small", "cancelling", "subnormal", "few small", "corners", "zeros")
 
 
 # -- the instruction --------------------------------------------------------------------------------------------------

@@ -127,3 +127,13 @@ func.func @main(%x: tensor<1x3x4x6xf32>, %v: tensor<16x3xf32>) -> tensor<1x16x4x
 // CHECK: tensor.unpack
 // CHECK-NOT: tensor<1x4x6x16xf32>
 // CHECK: tensor.sub
+// -----
+// Samples and channels become one axis: as the last axis holds the channels, the image is in row-major order before that.
+func.func @main(%x: tensor<2x3x4x5xf32>, %v: tensor<16x3xf32>) -> tensor<32x4x5xf32> attributes {constants = [1]} {
+  %0 = tensor.broadcast_to %v : tensor<16x3xf32> to tensor<2x16x3xf32>
+  %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]], order = "chain"} : (tensor<2x16x3xf32>, tensor<2x3x4x5xf32>) -> tensor<2x16x4x5xf32>
+  %2 = tensor.reshape %1 : tensor<2x16x4x5xf32> to tensor<32x4x5xf32>
+  %3 = tensor.neg %2 : tensor<32x4x5xf32>
+  func.return %3 : tensor<32x4x5xf32>
+}
+// CHECK: tensor.reshape {{.*}} : tensor<2x16x4x5xf32> to tensor<32x4x5xf32>
