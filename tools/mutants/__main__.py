@@ -53,8 +53,10 @@ TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansio
          "mlc/fast_path.py": "test_captured_changes", "mlc/call.py": "test_amp test_compiled_step",
          "mlc/dispatch_cache.py": "test_captured_inputs",
          "backends/fingerprint.py": "test_fingerprint", "backends": "test_scf_to_llvm test_link",
-         "frontend/functions": "test_public_functions test_corner_shapes",
+         "frontend/functions": "test_public_functions test_operators test_corner_shapes",
+         "frontend/leaf_keys.py": "test_reach", "frontend/script/reach": "test_reach",
          "frontend": "test_script test_control_flow test_grammar", "mlc": "test_reach test_cache",
+         "mlc/frozen.py": "test_frozen", "dialects/tensor/fourier.py": "test_fft",
          "ir": "test_affine test_ir test_sizes"}
 """The tests that one would run after a change, by the place of the file: the longest that fits."""
 
