@@ -37,7 +37,7 @@ def svd_lowrank(A: Operand, q: int = 6, niter: int = 2, M: Operand | None = None
 
     Args:
         A: Tensor of floats of shape (..., m, n).
-        q: Number of singular values, somewhat more than the rank that matters.
+        q: Number of singular values, somewhat more than the rank that matters; of a smaller matrix all.
         niter: Number of iterations.
         M: Tensor to subtract from `A` first, which broadcasts; None for 0.
 
@@ -46,7 +46,7 @@ def svd_lowrank(A: Operand, q: int = 6, niter: int = 2, M: Operand | None = None
         nearly U diag(S) V^T.
 
     Raises:
-        UserError: `A` is no matrix (MLC0364), or `q` or `niter` out of range (MLC0360).
+        UserError: `A` is no matrix (MLC0364), or `q` or `niter` is negative (MLC0360).
 
     Example:
         >>> mlc.svd_lowrank(mlc.tensor([[3.0, 0.0], [0.0, 0.0]]), 1).S
@@ -54,10 +54,9 @@ def svd_lowrank(A: Operand, q: int = 6, niter: int = 2, M: Operand | None = None
     """
     x = _as_matrix(A)
     x = x if M is None else x - M
-    count, most = plain_int(q, "q"), min(x.shape[-2:])
-    if not 0 <= count <= most or plain_int(niter, "niter") < 0:
-        raise UserError(f"q = {q} and niter = {niter} for a matrix of {x.shape[-2]} rows and {x.shape[-1]} columns",
-                        code="MLC0360", hint=f"q may be 0 to {most}")
+    if (count := plain_int(q, "q")) < 0 or plain_int(niter, "niter") < 0:
+        raise UserError(f"q = {q} and niter = {niter}", code="MLC0360", hint="neither may be negative")
+    count = min(count, *x.shape[-2:])
     if x.shape[-2] < x.shape[-1]:
         u, s, v = svd_lowrank(x.mT, q, niter)
         return ThinSvd(v, s, u)
