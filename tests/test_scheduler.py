@@ -188,27 +188,51 @@ def test_other_architectures(name: str, tmp_path: Path) -> None:
         assert completions(scheduler.stream(own), [own]) == [model.generate(prompt, max_tokens=18)]
 
 
-@pytest.mark.parametrize("memory", ["float32", "int8"])
-def test_numbers_that_are_not_finite_end_their_own_request(memory: Any, tmp_path: Path) -> None:
-    """While a prompt is read, where it ends, and where an answer is written; what comes after is not disturbed."""
-    case = {**CASES["llama"], "num_hidden_layers": 1, "max_position_embeddings": 512}
-    model = mlc.models.load(write_folder(case, tmp_path), cache_dtype=memory)
+NAN = 77
+"""A token whose embedding is NaN."""
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def unsound(request: Any, tmp_path_factory: pytest.TempPathFactory) -> mlc.models.LanguageModel:
+    case = {**CASES["llama"], "num_hidden_layers": 2, "max_position_embeddings": 512}
+    folder = write_folder(case, tmp_path_factory.mktemp("unsound"))
+    write_tokenizer(folder)
+    model = mlc.models.load(folder, cache_dtype=request.param)
     with mlc.no_grad():
-        model.module.get_parameter("model.embed_tokens.weight")[77] = float("nan")
-    sound = request(model, [1, 2, 3], max_tokens=6)[0]
-    alone = mlc.generate(model, [1, 2, 3], max_tokens=6).tokens
-    spoiled = [request(model, prompt, max_tokens=4)[0] for prompt in (
-        [5] * 30 + [77] + [6] * CHUNK, [5, 77, 6], [5, 6, 77])]
-    spoiled.append(request(model, [4, 5], max_tokens=4, logit_bias={77: 100.0})[0])
-    scheduler = Scheduler(model, slots=3, memory=320)      # so that pages are used again
-    pieces = [list[Piece]() for _ in range(9)]
-    for own, found in zip([r for s in spoiled for r in (sound, s)] + [sound], pieces):
-        scheduler.submit(own, found.append)
-    run(scheduler)
-    assert [[p.token for p in found] for found in pieces[::2]] == [list(alone)] * 5
-    assert [found[-1].finish_reason for found in pieces[1::2]] == ["not_finite"] * 4
-    assert [len(found) for found in pieces[1::2]] == [1, 1, 1, 2]
+        model.module.get_parameter("model.embed_tokens.weight")[[0, NAN]] = float("nan")
+    return model
+
+
+def test_numbers_that_are_not_finite_end_their_own_request(unsound: mlc.models.LanguageModel) -> None:
+    """While a prompt is read, where it ends, and where an answer is written. Others that begin in the same way, have
+    their pages later, or run beside them are not disturbed; token 0 is read where nothing is asked for."""
+    common = [(3 * i) % 60 + 1 for i in range(70)]
+    sound = [[1, 2, 3], [*common, 5, 6], [*common[:10], 7], common]
+    spoiled = [[*common, NAN] + [6] * CHUNK, [*common[:10], NAN, 6], [5, 6, NAN]]
+    never = {0: -100.0, NAN: -100.0}
+    given = [request(unsound, prompt, max_tokens=6, logit_bias=never)[0] for pair in zip(spoiled, sound) for prompt in pair]
+    given.append(request(unsound, [4, 5], max_tokens=40, logit_bias={9: 100.0, 8: 90.0, NAN: 80.0},
+                         presence_penalty=50.0)[0])
+    given.append(request(unsound, sound[3], max_tokens=30, logit_bias=never)[0])
+    alone = [mlc.generate(unsound, list(r.prompt), max_tokens=r.limit, logit_bias=never).tokens
+             for r in (*given[1:6:2], given[-1])]
+    for draft in (None, mlc.models.PromptLookup(tokens=4)):
+        scheduler, pieces = Scheduler(unsound, slots=3, memory=512, draft=draft), [list[Piece]() for _ in given]
+        for own, found in zip(given, pieces):
+            scheduler.submit(own, found.append)
+        run(scheduler)
+        assert [tuple(p.token for p in found) for found in (*pieces[1:6:2], pieces[-1])] == alone
+        assert [[p.token for p in found] for found in (*pieces[:6:2], pieces[6])] == [[None]] * 3 + [[9, 8, NAN, None]]
+        assert {found[-1].finish_reason for found in (*pieces[:6:2], pieces[6])} == {"not_finite"}
+        assert scheduler.slots.pages.free == scheduler.slots.pages.count
+
+
+def test_numbers_that_are_not_finite_are_errors(unsound: mlc.models.LanguageModel) -> None:
+    options: dict[str, Any]
     for options in ({}, {"num_beams": 2}, {"draft": mlc.models.PromptLookup()}):
-        with pytest.raises(mlc.Error, match="behind 3 tokens are infinite or NaN") as error:
-            mlc.generate(model, [5, 77, 6], max_tokens=3, **options)
-        assert error.value.code == "MLC0924"
+        with pytest.raises(mlc.Error, match=r"MLC0924.*behind 3 tokens are infinite or NaN"):
+            mlc.generate(unsound, [5, NAN, 6], max_tokens=3, **options)
+    shown = unsound.stream([4, 5], max_tokens=40, logit_bias={9: 100.0, 8: 90.0, NAN: 80.0}, presence_penalty=50.0)
+    assert [next(shown).token for _ in range(3)] == [9, 8, NAN]
+    with pytest.raises(mlc.Error, match=r"MLC0924.*behind 5 tokens"):
+        next(shown)

@@ -210,21 +210,21 @@ class Following:
         """Have each sequence be the one of its parent, whose rows are those of texts of the lengths of the prompts."""
         for i in set(range(len(parents))).difference(parents):
             self.pages.give_back(self.tables[i])
-        tables, copies, continued = list[list[Page]](), list[tuple[int, int, int]](), set[int]()
+        tables, copies, continued = list[list[Page]](), list[tuple[Page, Page]](), set[int]()
         for i, parent in enumerate(parents):
             table, (whole, rest) = self.tables[parent], divmod(lengths[i // self.count], PAGE)
             if parent in continued:
                 own = [self.pages.share(page) for page in table[:whole]]
                 if rest:
                     own.append(self.pages.take())
-                    copies.append((table[whole].number, own[whole].number, rest))
+                    copies.append((table[whole], own[whole]))
                 table = own
             continued.add(parent)
             tables.append(table)
         self.tables = tables
         self._number()
         if copies:
-            self.model.steps.move(self.state, *zip(*copies))
+            self.model.steps.move(self.state, [a.number for a, _ in copies], [b.number for _, b in copies])
 
 
 def check_options(options: Mapping[str, Any], draft: Any) -> None:

@@ -11,7 +11,6 @@ A cache of int8 has a fourth of the size, and 4 bytes per head and row for a sca
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +19,7 @@ import numpy as np
 
 import mlc
 from mlc.frontend.tensor import Tensor
+from mlc.models.layers import attend
 
 LayerCache = tuple[Tensor, ...]
 """Keys and values of a layer, [rows, kv heads, head size]; in int8, and their scales behind, [rows, kv heads]."""
@@ -53,37 +53,33 @@ class Seen:
         mask = rows <= at
         return mask & (rows > at - window) if window else mask
 
-    def store(self, cache: LayerCache | None, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, LayerCache | None]:
-        """Keys and values [batch, kv heads, size, head size] to attend to, and the cache with those of the tokens.
+    def attend(self, cache: LayerCache | None, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float,
+               cap: float | None = None) -> tuple[Tensor, LayerCache | None]:
+        """Attention of the tokens [batch, n, heads * head size] to what they see, and the cache with what is theirs.
 
-        k, v: [batch, n, kv heads, head size].
+        A row that is not finite is zeros in the cache, so that it makes nothing of what others compute NaN: what is
+        masked is multiplied by zero. The attention of its token is NaN, and so are the scores behind it.
+
+        q     [batch, heads, n, head size]
+        k, v  [batch, n, kv heads, head size]
         """
         if cache is None or self.table is None:
-            return k.transpose(1, 2), v.transpose(1, 2), None
+            return attend(q, k.transpose(1, 2), v.transpose(1, 2), mask, scale, cap), None
+        sound = (mlc.isfinite(k) & mlc.isfinite(v)).flatten(2).all(-1)
+        k, v = (mlc.where(sound[..., None, None], x, 0.0) for x in (k, v))
+        keys, values, cache = self._store(cache, k, v, self.table)
+        return mlc.where(sound[..., None], attend(q, keys, values, mask, scale, cap), float("nan")), cache
+
+    def _store(self, cache: LayerCache, k: Tensor, v: Tensor, table: Tensor) -> tuple[Tensor, Tensor, LayerCache]:
+        """Keys and values [batch, kv heads, size, head size] to attend to, and the cache with those of the tokens."""
         plain = len(cache) == 2
         new = (k, v) if plain else rounded(k, v)
-        rows = self._rows(self.table)
+        rows = mlc.gather(table, 1, self.positions // PAGE) * PAGE + self.positions % PAGE
         written = tuple(mlc.index_put(old, (rows,), x) for old, x in zip(cache, new))
-        keys, values, *scales = (x.unflatten(0, (-1, PAGE))[self.table].flatten(1, 2) for x in written)
+        keys, values, *scales = (x.unflatten(0, (-1, PAGE))[table].flatten(1, 2) for x in written)
         if not plain:
             keys, values = (x.float() * scale[..., None] for x, scale in zip((keys, values), scales))
         return keys.transpose(1, 2), values.transpose(1, 2), written
-
-    def finite(self, cache: Cache) -> Tensor:
-        """Whether all that was stored for the tokens is finite.
-
-        What is not at some layer makes all that follows for its token NaN: the last layer tells.
-        """
-        assert self.table is not None
-        rows = self._rows(self.table)
-        found = [mlc.isfinite(x[rows]).all() for x in cache[-1] if x.dtype.is_floating_point]
-        out: Tensor = functools.reduce(mlc.logical_and, found)
-        return out
-
-    def _rows(self, table: Tensor) -> Tensor:
-        """The rows of the tokens in the cache [batch, n]."""
-        out: Tensor = mlc.gather(table, 1, self.positions // PAGE) * PAGE + self.positions % PAGE
-        return out
 
 
 def rounded(*numbers: Tensor) -> tuple[Tensor, ...]:

@@ -9,7 +9,7 @@ from mlc.models.cache import Cache, LayerCache, Seen
 from mlc.models.causal_lm import CausalLM
 from mlc.models.config import DecoderConfig
 from mlc.models.experts import MixtureOfExperts
-from mlc.models.layers import ACTIVATIONS, Embedding, Linear, RMSNorm, attend
+from mlc.models.layers import ACTIVATIONS, Embedding, Linear, RMSNorm
 from mlc.models.parameters import Place
 from mlc.models.rotary import RotaryEmbedding, turned
 
@@ -44,8 +44,8 @@ class Attention(nn.Module):
         if config.paired:
             q, k = _halves(q), _halves(k)
         q, k = turned(q.transpose(1, 2), *angles), turned(k.transpose(1, 2), *angles).transpose(1, 2)
-        keys, values, cache = seen.store(cache, k, v)
-        return self.o_proj(attend(q, keys, values, mask, config.scale, config.score_cap)), cache
+        mixed, cache = seen.attend(cache, q, k, v, mask, config.scale, config.score_cap)
+        return self.o_proj(mixed), cache
 
     def _projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if not self.config.fused:

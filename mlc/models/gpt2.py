@@ -39,8 +39,8 @@ class Attention(nn.Module):
                 ) -> tuple[Tensor, LayerCache | None]:
         batch, n, _ = x.shape
         q, k, v = (y.reshape(batch, n, self.heads, self.size) for y in self.c_attn(x).chunk(3, -1))
-        keys, values, cache = seen.store(cache, k, v)
-        return self.c_proj(attend(q.transpose(1, 2), keys, values, mask, self.scale)), cache
+        mixed, cache = seen.attend(cache, q.transpose(1, 2), k, v, mask, self.scale)
+        return self.c_proj(mixed), cache
 
 
 class FeedForward(nn.Module):

@@ -138,7 +138,6 @@ class Scheduler:
                            fixed=kinds)
         self.batch = kinds is not None                     # all prompts are read before anything is written
         self._pace = 1                                     # tokens that each answer gets in a step
-        self._spoiled = False                              # whether the memory holds numbers that are not finite
         self.counters = Counters()
         self._lock = threading.Lock()
         self._waiting = deque[Ticket]()
@@ -252,6 +251,10 @@ class Scheduler:
 
         Returns:
             Iterator of pieces; if it is closed early, the request is cancelled.
+
+        Raises:
+            UserError: No token satisfies the constraint (MLC0919), or scores are infinite or NaN (MLC0924): behind the
+                pieces that were found before.
         """
         pieces = deque[Piece]()
         ticket = self.submit(request, pieces.append, top=top)
@@ -259,6 +262,8 @@ class Scheduler:
             while True:
                 while pieces:
                     piece = pieces.popleft()
+                    if ticket.error is not None and piece.finish_reason is not None:
+                        raise ticket.error
                     yield piece
                     if piece.finish_reason is not None:
                         return
@@ -319,7 +324,9 @@ class Scheduler:
 
     def _fail(self, ticket: Ticket) -> None:
         """End a request whose scores are no numbers to choose by."""
-        ticket.error, self._spoiled = not_finite(ticket.answer.length), True
+        ticket.error = not_finite(ticket.answer.length)
+        if ticket.slot is not None:
+            self.slots.contents[ticket.slot].clear()       # nobody else is to have the rows
         self._finish(ticket, "not_finite")
 
     def _leave(self, ticket: Ticket) -> None:
@@ -331,13 +338,7 @@ class Scheduler:
 
     def _admit(self) -> None:
         """Give free slots to the requests that have waited longest: of those that make the step no larger, the first.
-        After numbers that were not finite none, until the memory is anew: they would disturb what comes.
         """
-        if self._spoiled:
-            if self.running:
-                return
-            self.clear()
-            self._spoiled = False
         while (free := [i for i, t in enumerate(self._running) if t is None]) and self._waiting:
             slot, ticket = free[0], self._waiting[0]       # which only this thread takes away
             if (reused := self.slots.take(slot, ticket.request)) is None:
@@ -420,7 +421,8 @@ def pieces(model: LanguageModel, requests: Sequence[Request], top: int | None, d
     tickets = [scheduler.submit(r, lambda piece, i=i: found.append(replace(piece, prompt=i)),  # type: ignore[misc]
                                 top=top) for i, r in enumerate(requests)]
     while scheduler.step():
-        if failed := next((t.error for t in tickets if t.error is not None), None):
-            raise failed
         while found:
-            yield found.popleft()
+            piece = found.popleft()
+            if (error := tickets[piece.prompt].error) is not None and piece.finish_reason is not None:
+                raise error
+            yield piece

@@ -14,7 +14,7 @@ from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.models.cache import PAGE, pages_for
 from mlc.models.generation import Answer, LogProbability, Request
 from mlc.models.pages import Page, Pages
-from mlc.models.sampling import IN_PROMPT, Chosen, Kinds, Sampling, Settings, kinds_of
+from mlc.models.sampling import IN_PROMPT, NOT_FINITE, Chosen, Kinds, Sampling, Settings, kinds_of
 from mlc.models.steps import CHUNK, Masks, State, Steps, settings_of
 
 Array = np.ndarray[Any, Any]
@@ -111,7 +111,7 @@ class Slots:
             self.pages.share(part)                         # so that it stays while the others are taken
             own = [self.pages.take() for _ in range(min(missing, self.pages.free))]
             if len(own) == missing:
-                self.steps.move(self._state, [part.number], [own[0].number], [common])
+                self.steps.move(self._state, [part.number], [own[0].number])
                 self.pages.give_back([part])
             else:                                          # it is the one that is missing
                 self.pages.forget(part)
@@ -136,7 +136,7 @@ class Slots:
             own, table[i] = table[i], self.pages.share(known[i])
             self.pages.give_back([own])
         if part is not None and count >= LEAST_COPIED and len(known) * PAGE >= before:
-            self.steps.move(self._state, [part.number], [table[len(known)].number], [count])
+            self.steps.move(self._state, [part.number], [table[len(known)].number])
         else:
             count = 0
         held += text[before: len(known) * PAGE + count]
@@ -178,8 +178,10 @@ class Slots:
         if kinds.penalties:
             self._counts = self._state.counts
         held += text[len(held):]
-        self._know(slot)
-        return Written.of(chosen)
+        written = Written.of(chosen)
+        if written.tokens[0, 0] != NOT_FINITE:
+            self._know(slot)
+        return written
 
     def write(self, answers: Sequence[Answer | None], top: int | None, count: int = 1,
               guesses: Sequence[Sequence[int]] = ()) -> Written:
@@ -239,7 +241,7 @@ class Slots:
         """
         self.read(0, [0], 1)
         if self.reusable:
-            self.steps.move(self._state, [0], [0], [0])
+            self.steps.move(self._state, [0], [0])
         for size in self.sizes:
             for kinds in (self.kinds[:-1] or self.kinds) if some is None else some:
                 yield size, kinds

@@ -166,11 +166,10 @@ class Steps:
                                                  state.room, state.settings, state.bias)
         return chosen  # type: ignore[no-any-return]
 
-    def move(self, state: State, sources: Sequence[int], targets: Sequence[int], counts: Sequence[int]) -> None:
-        """Copy the first rows of some pages over others, whose other rows become zeros; all are read before any is
-        written."""
+    def move(self, state: State, sources: Sequence[int], targets: Sequence[int]) -> None:
+        """Copy some pages over others; all are read before any is written."""
         step = self._step("move", self._move, state)
-        state.cache = step(state.cache, *(np.array(x, np.int64) for x in (sources, targets, counts)), state.room)
+        state.cache = step(state.cache, np.array(sources, np.int64), np.array(targets, np.int64), state.room)
 
     def _step(self, name: str, function: Any, state: State, batch: int = 0) -> Any:
         key = (name if name in ("read", "move") else (name, state.kinds) if name == "begin" else
@@ -186,7 +185,7 @@ class Steps:
         room = mlc.spec("P", dtype="int8")
         if name == "move":
             some = mlc.spec("C", dtype="int64")
-            return mlc.compile(function, donate=("cache",), args=[cache, some, some, some, room])
+            return mlc.compile(function, donate=("cache",), args=[cache, some, some, room])
         number, one, some = mlc.spec(dtype="int64"), mlc.spec(1, dtype="int64"), mlc.spec(1, "N", dtype="int64")
         table = mlc.spec(batch or 1, "T", dtype="int64")
         if name == "read":
@@ -207,8 +206,8 @@ class Steps:
               ) -> tuple[Cache, Tensor]:
         seen = Seen(start + mlc.arange(tokens.shape[1])[None], whole, table.shape[1] * PAGE, table)
         with integer_products(self.integers):
-            cache = self.model.hidden(tokens, seen, cache)[1]
-        return cache, seen.finite(cache)
+            hidden, cache = self.model.hidden(tokens, seen, cache)
+        return cache, mlc.isfinite(hidden).all()
 
     def _begin(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, sequence: Tensor,
                start: Tensor, numbers: Tensor, table: Tensor, room: Tensor, settings: Settings, bias: Tensor | None,
@@ -221,22 +220,15 @@ class Steps:
         row = sequence * vocabulary
         own = None if counts is None else mlc.dynamic_slice(counts, (row,), (vocabulary,))[None]
         chosen = choose(scores, kinds, settings, numbers, own, bias, mask)
-        chosen = replace(chosen, tokens=mlc.where(seen.finite(cache), chosen.tokens, NOT_FINITE))
+        chosen = replace(chosen, tokens=mlc.where(mlc.isfinite(hidden).all(), chosen.tokens, NOT_FINITE))
         if counts is not None:
             at = row + mlc.clamp(chosen.tokens, min=0)
             counts = mlc.index_put(counts, (at,), mlc.ones(1, dtype="int32"), accumulate=True)
         return cache, counts, chosen.grouped(1)
 
-    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, counts: Tensor, room: Tensor) -> Cache:
-        kept = mlc.arange(PAGE) < counts[:, None]
+    def _move(self, cache: Cache, sources: Tensor, targets: Tensor, room: Tensor) -> Cache:
         sources, targets = (x[:, None] * PAGE + mlc.arange(PAGE) for x in (sources, targets))
-
-        def moved(x: Tensor) -> Tensor:
-            rows = kept[..., None, None] if len(x.shape) == 3 else kept[..., None]
-            out: Tensor = mlc.index_put(x, (targets,), mlc.where(rows, x[sources], 0))
-            return out
-
-        return [tuple(moved(x) for x in layer) for layer in cache]
+        return [tuple(mlc.index_put(x, (targets,), x[sources]) for x in layer) for layer in cache]
 
     def _write(self, kinds: Kinds, cache: Cache, counts: Tensor | None, tokens: Tensor, positions: Tensor,
                numbers: Tensor, limits: Tensor, ends: Tensor, repeats: Tensor, table: Tensor, room: Tensor,
