@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import IO
 
 from mlc.frontend.location import user_loc
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Error, UserError
 from mlc.ir.files import write_whole
 
 HINTS = {
@@ -31,6 +31,8 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]
     """
     try:
         write_whole(path, parts)
+    except Error:                                          # of what makes the content
+        raise
     except (OSError, ValueError) as error:
         raise not_written(path, error) from None
 

@@ -250,11 +250,22 @@ def test_an_index_names_files_of_its_folder_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("prompt, options, message", [
     ([1] * 128, {}, "MLC0915"), ([99], {}, "MLC0915"), ("", {}, "MLC0915"), ([1], {"top_p": 2}, "MLC0916"),
     ([1], {"max_tokens": 0}, "MLC0916"), ([1], {"stop": ""}, "MLC0916"), ([1], {"logit_bias": {99: 1.0}}, "MLC0915"),
-    ([1], {"logprobs": 65}, "MLC0916"), ([[1], [2]], {"seed": [1]}, "MLC0916")])
+    ([1], {"logprobs": 65}, "MLC0916"), ([1], {"logprobs": True}, "MLC0916"), ([[1], [2]], {"seed": [1]}, "MLC0916"),
+    ([1], {"seed": 2**64}, "MLC0916"), ([1], {"seed": 1.5}, "MLC0916"), ([1], {"max_tokens": "3"}, "MLC0916"),
+    ([1], {"stop": 5}, "MLC0916"), ([1], {"logit_bias": [1]}, "MLC0916"), ([1], {"logit_bias": {3: "x"}}, "MLC0916"),
+    ([1], {"logit_bias": {3: float("nan")}}, "MLC0916")])
 def test_options_out_of_range(model: mlc.models.LanguageModel, prompt: Any, options: dict[str, Any], message: str
                               ) -> None:
     with pytest.raises(mlc.UserError, match=message):
         mlc.generate(model, prompt, **options)
+
+
+def test_integers_of_options_may_be_of_any_type(model: mlc.models.LanguageModel) -> None:
+    options: dict[str, Any] = {"max_tokens": 3, "seed": 4, "stop_tokens": [5], "logit_bias": {7: 2.0}, "logprobs": 1}
+    as_numpy: dict[str, Any] = {"max_tokens": np.int64(3), "seed": np.uint32(4), "stop_tokens": [np.int8(5)],
+                                "logit_bias": {np.int64(7): 2.0}, "logprobs": np.int64(1), "stop": None}
+    found = [mlc.generate(model, [1, 2], temperature=1.0, **given) for given in (options, as_numpy)]
+    assert found[0] == found[1]
 
 
 def test_prompts_may_be_arrays(model: mlc.models.LanguageModel) -> None:

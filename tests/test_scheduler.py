@@ -210,7 +210,8 @@ def test_numbers_that_are_not_finite_end_their_own_request(unsound: mlc.models.L
     sound = [[1, 2, 3], [*common, 5, 6], [*common[:10], 7], common]
     spoiled = [[*common, NAN] + [6] * CHUNK, [*common[:10], NAN, 6], [5, 6, NAN]]
     never = {0: -100.0, NAN: -100.0}
-    given = [request(unsound, prompt, max_tokens=6, logit_bias=never)[0] for pair in zip(spoiled, sound) for prompt in pair]
+    given = [request(unsound, prompt, max_tokens=6, logit_bias=never)[0]
+             for pair in zip(spoiled, sound) for prompt in pair]
     given.append(request(unsound, [4, 5], max_tokens=40, logit_bias={9: 100.0, 8: 90.0, NAN: 80.0},
                          presence_penalty=50.0)[0])
     given.append(request(unsound, sound[3], max_tokens=30, logit_bias=never)[0])

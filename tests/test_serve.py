@@ -26,6 +26,7 @@ from mlc.tools.serve.errors import ApiError  # noqa: E402
 from mlc.tools.serve.fields import Fields  # noqa: E402
 from mlc.tools.serve.registry import Registry  # noqa: E402
 from mlc.tools.serve.worker import LanguageWorker, Limits  # noqa: E402
+from tests.language_models import CASES, write_folder  # noqa: E402
 
 ASSISTANT = str(Path(__file__).parent.parent / "examples" / "assistant")
 SUM = "mlc.cumsum: Running sums: result[i] = input[0] + ... + input[i] along a dimension."
@@ -198,9 +199,12 @@ def test_calls_of_tools() -> None:
     auto = read_conversation(Fields(said))
     text, calls = auto.calls('I ask.<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>')
     assert text == "I ask." and calls[0]["function"] == {"name": "f", "arguments": '{"x": 1}'}
-    for other in ('{"name": "g", "arguments": {}}', "f", '{"name": "f"', "<tool_call>{}</tool_call>"):
+    for other in ('{"name": "g", "arguments": {}}', "f", '{"name": "f"', "<tool_call>{}</tool_call>", '{"name": [1]}'):
         assert auto.calls(other) == (other, [])
     assert auto.calls('{"name": "f", "parameters": {}}')[1] and auto.constraint is None
+    auto.calls('{"name": "f", "parameters": {"x": "\\ud800"}}')[1][0]["function"]["arguments"].encode()
+    anything = {"type": "function", "function": {"name": "f", "parameters": None}}
+    assert read_conversation(Fields({**said, "tools": [anything], "tool_choice": "required"})).constraint is not None
     named = read_conversation(Fields({**said, "tool_choice": {"type": "function", "function": {"name": "f"}}}))
     assert named.constraint is not None and read_conversation(Fields({**said, "tool_choice": "none"})).tools == []
     automaton = named.constraint.automaton(Vocabulary([bytes([i]) for i in range(256)]))
@@ -272,3 +276,22 @@ def test_formats_and_log_probabilities(client: TestClient) -> None:
     assert [len(t["top_logprobs"]) for t in found["choices"][0]["logprobs"]["content"]] == [2, 2, 2]
     vector = client.post("/v1/embeddings", json={"model": "assistant", "input": "a"}).json()
     assert np.linalg.norm(vector["data"][0]["embedding"]) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
+    folder = write_folder({**CASES["llama"], "num_hidden_layers": 1}, tmp_path)
+    registry = Registry({"bad": str(folder)}, Limits(slots=1, warm_up=False))
+    with TestClient(application(registry), "http://localhost:8000") as client:
+        while client.get("/v2/health/ready").status_code != 200:
+            time.sleep(0.02)
+        worker: Any = registry.find("bad")
+        with mlc.no_grad():
+            worker.model.module.get_parameter("model.embed_tokens.weight")[7] = float("nan")
+        given = {"model": "bad", "max_tokens": 2}
+        for form in ("float", "base64"):
+            said = client.post("/v1/embeddings", json={"model": "bad", "input": [7], "encoding_format": form})
+            assert (said.status_code, said.json()["error"]["code"]) == (500, "MLC0924")
+        said = client.post("/v1/completions", json={**given, "prompt": [7]})
+        assert (said.status_code, said.json()["error"]["code"]) == (500, "MLC0924")
+        assert "MLC0924" in client.post("/v1/completions", json={**given, "prompt": [7], "stream": True}).text
+        assert client.post("/v1/completions", json={**given, "prompt": [8]}).status_code == 200

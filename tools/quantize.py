@@ -41,12 +41,15 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error(f"{target} is no name of a GGUF file", "choose NAME.gguf", "MLC0391")
     if target.exists() and source.exists() and target.samefile(source):
         raise report.usage_error(f"{target} is the model itself", "choose another name", "MLC0391")
+    if options.tokens < 0:
+        raise report.usage_error(f"--tokens is {options.tokens}", "choose 0 for no perplexity, or more", "MLC0391")
+    text = _text(options.perplexity) if options.tokens else ""
     content = described(source)
     kinds = write_gguf(target, content, options.type)
     counts = ", ".join(f"{n} {kind}" for kind, n in Counter(kinds.values()).most_common())
     print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, {counts}")
     if options.tokens > 0:
-        compare(source, target, _text(options.perplexity), options.tokens)
+        compare(source, target, text, options.tokens)
     return OK
 
 

@@ -7,7 +7,7 @@ from mlc.frontend.tensor import Tensor
 from mlc.models.cache import Cache, LayerCache, Seen
 from mlc.models.causal_lm import CausalLM
 from mlc.models.config import GPT2Config
-from mlc.models.layers import ACTIVATIONS, Embedding, LayerNorm, Linear, attend
+from mlc.models.layers import ACTIVATIONS, Embedding, LayerNorm, Linear
 from mlc.models.parameters import Place
 
 

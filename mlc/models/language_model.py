@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -27,9 +27,9 @@ from mlc.models.folder import CausalLM, Module, read_folder, read_json
 from mlc.models.generation import Piece, Request, completions
 from mlc.models.gguf import is_encoder_file, read_encoder, read_gguf, read_gguf_file, read_pooling_of
 from mlc.models.gguf.vocabulary import GGUFVocabulary
-from mlc.models.prompts import Prompt, is_prompt, listed, tokens_of
+from mlc.models.prompts import Prompt, is_prompt, listed, tokens_of, whole
 from mlc.models.quantized import QuantizedTensor
-from mlc.models.sampling import Sampling
+from mlc.models.sampling import Sampling, not_finite
 from mlc.models.scheduler import pieces
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
@@ -177,7 +177,7 @@ class LanguageModel:
             Array [width] of float32, or [texts, width] for a list.
 
         Raises:
-            UserError: As `generate` (MLC0913, MLC0915).
+            UserError: As `generate` (MLC0913, MLC0915), or a vector is infinite or NaN (MLC0924).
 
         Example:
             >>> mlc.models.load("examples/assistant").embed("The tensor dialect").shape
@@ -187,7 +187,11 @@ class LanguageModel:
         several = listed(prompts)
         if not several:
             raise UserError("there is no text", code="MLC0915", loc=user_loc(), hint="give one, or a list of some")
-        found = self._embedder([self.embedding_tokens(p) for p in several])
+        tokens = [self.embedding_tokens(p) for p in several]
+        found = self._embedder(tokens)
+        for own, vector in zip(tokens, found):
+            if not np.isfinite(vector).all():
+                raise not_finite(len(own))
         return found[0] if single else found
 
     def embedding_tokens(self, prompt: Prompt) -> tuple[int, ...]:
@@ -236,24 +240,30 @@ class LanguageModel:
         config = self.decoder.config
         given: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
                                  "repetition_penalty": repetition_penalty}
+        if not isinstance(logit_bias, Mapping | None):
+            raise _wrong("logit_bias", logit_bias, "it is a mapping of tokens to numbers")
         sampling = replace(self.usual.sampling, **{name: x for name, x in given.items() if x is not None},
                            frequency_penalty=frequency_penalty, presence_penalty=presence_penalty,
-                           logit_bias=dict(logit_bias or {}))
+                           logit_bias={whole(t): x for t, x in (logit_bias or {}).items()})
         self._check_tokens("logit_bias", sampling.logit_bias)
-        if logprobs is not None and not 0 <= logprobs <= min(64, config.vocabulary):
+        logprobs = whole(logprobs)
+        if logprobs is not None and (isinstance(logprobs, bool) or not isinstance(logprobs, int)
+                                     or not 0 <= logprobs <= min(64, config.vocabulary)):
             raise _wrong("logprobs", logprobs, "it is a number from 0 to 64")
-        stops: tuple[Any, ...] = (stop,) if isinstance(stop, str) else tuple(stop)
+        if not isinstance(stop, Iterable | None):
+            raise _wrong("stop", stop, "it is a text, or several, none of them empty")
+        stops: tuple[Any, ...] = (stop,) if isinstance(stop, str) else tuple(stop or ())
         if any(not isinstance(s, str) or s == "" for s in stops):
             raise _wrong("stop", stop, "it is a text, or several, none of them empty")
         if stops:
             self.text_tools()
-        ends = self.usual.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
+        ends = self.usual.stop_tokens if stop_tokens is None else frozenset(map(whole, stop_tokens))
         self._check_tokens("stop_tokens", ends)
         automaton = self._automaton(constraint)
         seeds = self._seeds(seed, len(prompts))
-        limit = max_tokens if max_tokens is not None else self.usual.limit or 256
-        if limit < 1:
-            raise _wrong("max_tokens", limit, "it is at least 1")
+        limit = whole(max_tokens) if max_tokens is not None else self.usual.limit or 256
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise _wrong("max_tokens", max_tokens, "it is an integer of at least 1")
         out = []
         for prompt, own in zip(prompts, seeds):
             tokens = self._tokens(prompt, config.context)
@@ -298,11 +308,11 @@ class LanguageModel:
     def _seeds(self, seed: int | Sequence[int] | None, count: int) -> list[int]:
         if seed is None:
             return [int(x) for x in default_generator.numpy().integers(0, 2**63, count)]
-        if isinstance(seed, int):
-            return [seed] * count
-        if len(seed) != count:
+        if isinstance(one := whole(seed), int):
+            return [one] * count
+        if not isinstance(seed, Sequence) or len(seed) != count:
             raise _wrong("seed", seed, f"it is a number, or a list of {count}, one per prompt")
-        return list(seed)
+        return [whole(x) for x in seed]
 
     def text_tools(self) -> Tokenizer:
         """The tokenizer; an error if there is none."""

@@ -50,14 +50,15 @@ def tokens_of(prompt: Any) -> tuple[Any, ...]:
         prompt = prompt.tolist()
     if not isinstance(prompt, Iterable):
         raise no_prompt(prompt)
-    return tuple(map(_number, prompt))
+    return tuple(map(whole, prompt))
 
 
-def _number(token: Any) -> Any:
+def whole(given: Any) -> Any:
+    """An integer of any kind as an int; all else, bools too, as it is."""
     try:
-        return index(token)
+        return given if isinstance(given, bool) else index(given)
     except TypeError:
-        return token
+        return given
 
 
 def no_prompt(given: Any) -> UserError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import mlc
 from mlc.frontend.location import user_loc
@@ -56,12 +57,17 @@ class Sampling:
     def __post_init__(self) -> None:
         for name, low, high in (("temperature", 0.0, 1e6), ("top_k", 0, 1 << 40), ("top_p", 0.0, 1.0),
                                 ("min_p", 0.0, 1.0), ("repetition_penalty", 1e-6, 1e6),
-                                ("frequency_penalty", -1e6, 1e6), ("presence_penalty", -1e6, 1e6), ("seed", 0, 2**64)):
+                                ("frequency_penalty", -1e6, 1e6), ("presence_penalty", -1e6, 1e6),
+                                ("seed", 0, 2**64 - 1)):
             value = getattr(self, name)
             wanted = int if isinstance(low, int) else (int, float)
             if isinstance(value, bool) or not isinstance(value, wanted) or not low <= value <= high:
                 raise UserError(f"{name} is {value!r}", code="MLC0916", loc=user_loc(),
                                 hint=f"it is {'an integer' if wanted is int else 'a number'} from {low:g} to {high:g}")
+        for token, value in dict[Any, Any](self.logit_bias).items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not -1e6 <= value <= 1e6:
+                raise UserError(f"logit_bias of {token!r} is {value!r}", code="MLC0916", loc=user_loc(),
+                                hint="it is a number from -1e+06 to 1e+06")
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,11 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """The tokens of a text; with `special`, with those that begin and end one, as the tokenizer has it."""
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise UserError(f"a text has {text[error.start]!r} at {error.start}, which is no character", code="MLC0915",
+                            loc=user_loc(), hint="it is half of a pair: read the text as UTF-8") from None
         out: list[int] = self.rules.encode(text, add_special_tokens=special).ids
         return out
 

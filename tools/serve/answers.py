@@ -13,7 +13,7 @@ from mlc.ir.diag import UserError
 from mlc.models import Piece
 from mlc.models.language_model import LanguageModel
 from mlc.tools.serve.conversations import Conversation
-from mlc.tools.serve.errors import ApiError
+from mlc.tools.serve.errors import ApiError, of_mlc
 from mlc.tools.serve.generation_fields import Generation, token_text
 from mlc.tools.serve.worker import Stream
 
@@ -58,8 +58,8 @@ class Writer:
                 if piece.finish_reason == "constraint":
                     raise ApiError(400, "no token of the model goes on with an answer of this format",
                                    "response_format")
-                if piece.finish_reason == "not_finite":
-                    raise ApiError(500, "the model's scores are infinite or NaN", None, "not_finite")
+                if (error := self.stream.tickets[number].error) is not None:
+                    raise of_mlc(error)
                 raise ApiError(503, f"the answer ends early: {piece.finish_reason}", None, piece.finish_reason)
 
     # -- whole answers ------------------------------------------------------------------------------------------------

@@ -57,11 +57,11 @@ class Conversation:
         except (ValueError, RecursionError):
             return None
         names = {t["function"]["name"] for t in self.tools}
-        if not isinstance(value, dict) or value.get("name") not in names:
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str) or value["name"] not in names:
             return None
         arguments = value.get("arguments", value.get("parameters", {}))
         return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": {
-            "name": value["name"], "arguments": json.dumps(arguments, ensure_ascii=False)}}
+            "name": value["name"], "arguments": json.dumps(arguments)}}     # half of a surrogate pair is no UTF-8
 
 
 def read_conversation(fields: Fields) -> Conversation:
@@ -96,7 +96,7 @@ def read_conversation(fields: Fields) -> Conversation:
 def _call_schema(tool: dict[str, Any]) -> dict[str, Any]:
     function = tool["function"]
     return {"type": "object", "required": ["name", "arguments"], "additionalProperties": False, "properties": {
-        "name": {"const": function["name"]}, "arguments": function.get("parameters", {"type": "object"})}}
+        "name": {"const": function["name"]}, "arguments": function.get("parameters") or {"type": "object"}}}
 
 
 def _tool(fields: Fields) -> dict[str, Any]:

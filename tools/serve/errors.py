@@ -49,7 +49,8 @@ def wrong(param: str, message: str) -> ApiError:
 def of_mlc(error: Error) -> ApiError:
     """The answer for an error of mlc that a request caused."""
     message = error.message + (f" ({error.hint})" if error.hint else "")
-    return ApiError(429 if isinstance(error, QueueFull) else 400, message, None, error.code)
+    broken = error.code == "MLC0924"                       # the model, and not the request
+    return ApiError(429 if isinstance(error, QueueFull) else 500 if broken else 400, message, None, error.code)
 
 
 def response(error: ApiError, plain: bool) -> JSONResponse:

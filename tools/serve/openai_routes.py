@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -36,7 +36,10 @@ def registry_of(request: Request) -> Registry:
 
 async def fields_of(request: Request) -> Fields:
     """The fields of the body."""
-    return Fields(parsed(await request.body()))
+    try:
+        return Fields(parsed(await request.body()))
+    except ClientDisconnect:
+        raise ApiError(499, "the client has gone away") from None
 
 
 async def models(request: Request) -> Response:
@@ -190,6 +193,9 @@ async def _events(request: Request, writer: Writer) -> AsyncIterator[bytes]:
     except ApiError as error:
         request.state.line["error"] = error.code or error.message
         yield event(error.body())
+    except Exception:                                      # the status is sent: a defect is told here, and raised on
+        yield event(ApiError(500, "the server has failed").body())
+        raise
     finally:
         writer.stream.cancel()
     for data in writer.end():

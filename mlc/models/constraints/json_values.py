@@ -47,6 +47,7 @@ class Values:
 
     def __init__(self, resolve: Callable[[Any, str], Schema], languages: Languages) -> None:
         self.resolve, self.languages = resolve, languages
+        self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}      # by the id of each list, which it holds
 
     def holds(self, schema: Schema, value: Any, at: str, depth: int = 0) -> bool:
         """Whether a value is valid by a schema."""
@@ -88,7 +89,7 @@ class Values:
             case "const":
                 return compared(value) == compared(schema[k])
             case "enum":
-                return compared(value) in map(compared, listed(schema, k, at))
+                return compared(value) in self._enum(listed(schema, k, at))
             case "$ref":
                 return inner(self.resolve(schema[k], at))
             case "allOf":
@@ -112,6 +113,12 @@ class Values:
         if isinstance(value, dict):
             return self._object(k, schema, value, at, inner)
         return _of_others(k, at)
+
+    def _enum(self, values: list[Any]) -> frozenset[str]:
+        """The texts by which the values of a list are compared: made once, as each of them may be asked for."""
+        if id(values) not in self._enums:
+            self._enums[id(values)] = values, frozenset(map(compared, values))
+        return self._enums[id(values)][1]
 
     def _text(self, k: str, x: Any, value: str, at: str) -> bool:
         match k:

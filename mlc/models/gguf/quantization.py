@@ -37,7 +37,9 @@ def quantize(x: Array, encoding: str) -> Array:
         blocks = _blocks(x, encoding)
     scales = blocks.reshape(-1, ENCODINGS[encoding].bytes)[:, _SCALES[encoding]]
     if not np.isfinite(np.ascontiguousarray(scales).view("<f2")).all():
-        raise UserError(f"numbers of {np.abs(x).max():g} are too large for {encoding}, whose scales are 16-bit floats",
+        largest = np.abs(x).max()
+        what = f"numbers of {largest:g} are too large for {encoding}, whose scales are 16-bit floats"
+        raise UserError(what if np.isfinite(largest) else f"{encoding} has no numbers that are infinite or NaN",
                         code="MLC0994", loc=user_loc(), hint="write the tensor as f32 or bf16")
     return blocks
 
