@@ -261,9 +261,11 @@ def test_options_out_of_range(model: mlc.models.LanguageModel, prompt: Any, opti
 
 
 def test_integers_of_options_may_be_of_any_type(model: mlc.models.LanguageModel) -> None:
-    options: dict[str, Any] = {"max_tokens": 3, "seed": 4, "stop_tokens": [5], "logit_bias": {7: 2.0}, "logprobs": 1}
+    options: dict[str, Any] = {"max_tokens": 3, "seed": 4, "stop_tokens": [5], "logit_bias": {7: 2.0}, "logprobs": 1,
+                               "top_k": 9}
     as_numpy: dict[str, Any] = {"max_tokens": np.int64(3), "seed": np.uint32(4), "stop_tokens": [np.int8(5)],
-                                "logit_bias": {np.int64(7): 2.0}, "logprobs": np.int64(1), "stop": None}
+                                "logit_bias": {np.int64(7): np.float32(2.0)}, "logprobs": np.int64(1), "stop": None,
+                                "top_k": np.int64(9)}
     found = [mlc.generate(model, [1, 2], temperature=1.0, **given) for given in (options, as_numpy)]
     assert found[0] == found[1]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import mlc
@@ -59,15 +60,16 @@ class Sampling:
                                 ("min_p", 0.0, 1.0), ("repetition_penalty", 1e-6, 1e6),
                                 ("frequency_penalty", -1e6, 1e6), ("presence_penalty", -1e6, 1e6),
                                 ("seed", 0, 2**64 - 1)):
-            value = getattr(self, name)
-            wanted = int if isinstance(low, int) else (int, float)
-            if isinstance(value, bool) or not isinstance(value, wanted) or not low <= value <= high:
-                raise UserError(f"{name} is {value!r}", code="MLC0916", loc=user_loc(),
-                                hint=f"it is {'an integer' if wanted is int else 'a number'} from {low:g} to {high:g}")
-        for token, value in dict[Any, Any](self.logit_bias).items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not -1e6 <= value <= 1e6:
-                raise UserError(f"logit_bias of {token!r} is {value!r}", code="MLC0916", loc=user_loc(),
-                                hint="it is a number from -1e+06 to 1e+06")
+            _check_number(name, getattr(self, name), low, high, Integral if isinstance(low, int) else Real)
+        for token, value in self.logit_bias.items():
+            _check_number(f"logit_bias of {token!r}", value, -1e6, 1e6, Real)
+
+
+def _check_number(name: str, value: Any, low: float, high: float, kind: type) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:  # type: ignore[operator]
+        what = "an integer" if kind is Integral else "a number"
+        raise UserError(f"{name} is {value!r}", code="MLC0916", loc=user_loc(),
+                        hint=f"it is {what} from {low:g} to {high:g}")
 
 
 @dataclass(frozen=True)
