@@ -192,7 +192,7 @@ NAN = 77
 """A token whose embedding is NaN."""
 
 
-@pytest.fixture(scope="module", params=["float32", "int8"])
+@pytest.fixture(scope="module", params=["float32", pytest.param("int8", marks=pytest.mark.slow)])
 def unsound(request: Any, tmp_path_factory: pytest.TempPathFactory) -> mlc.models.LanguageModel:
     case = {**CASES["llama"], "num_hidden_layers": 2, "max_position_embeddings": 512}
     folder = write_folder(case, tmp_path_factory.mktemp("unsound"))
