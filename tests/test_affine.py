@@ -107,8 +107,9 @@ def test_identities() -> None:
     assert swapped.compose(swapped) == identity
 
 
-QUOTIENTS = st.builds(lambda a, b, c, den, floor: (a * dim(0) + b * dim(1) + c) // den if floor else
-                      (a * dim(0) + b * dim(1) + c) % den, st.integers(0, 2), st.integers(0, 8), st.integers(-6, 8),
+PLACES = st.builds(lambda a, b, c: a * dim(0) + b * dim(1) + c, st.integers(0, 2), st.integers(0, 8),
+                   st.integers(-6, 8))
+QUOTIENTS = st.builds(lambda place, den, floor: place // den if floor else place % den, PLACES,
                       st.sampled_from((2, 4, 8)), st.booleans())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +30,7 @@ from mlc.models.gguf import is_encoder_file, read_encoder, read_gguf, read_gguf_
 from mlc.models.gguf.vocabulary import GGUFVocabulary
 from mlc.models.prompts import Prompt, is_prompt, listed, tokens_of, whole
 from mlc.models.quantized import QuantizedTensor
-from mlc.models.sampling import Sampling, not_finite
+from mlc.models.sampling import Sampling, check_number, not_finite
 from mlc.models.scheduler import pieces
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
@@ -246,10 +247,8 @@ class LanguageModel:
                            frequency_penalty=frequency_penalty, presence_penalty=presence_penalty,
                            logit_bias={whole(t): x for t, x in (logit_bias or {}).items()})
         self._check_tokens("logit_bias", sampling.logit_bias)
-        logprobs = whole(logprobs)
-        if logprobs is not None and (isinstance(logprobs, bool) or not isinstance(logprobs, int)
-                                     or not 0 <= logprobs <= min(64, config.vocabulary)):
-            raise _wrong("logprobs", logprobs, "it is a number from 0 to 64")
+        if logprobs is not None:
+            check_number("logprobs", logprobs, 0, min(64, config.vocabulary), Integral)
         if not isinstance(stop, Iterable | None):
             raise _wrong("stop", stop, "it is a text, or several, none of them empty")
         stops: tuple[Any, ...] = (stop,) if isinstance(stop, str) else tuple(stop or ())
@@ -269,7 +268,7 @@ class LanguageModel:
             tokens = self._tokens(prompt, config.context)
             out.append(Request(tokens, replace(sampling, seed=own), min(limit, config.context - len(tokens)),
                                stops, ends, automaton))
-        return out, logprobs
+        return out, whole(logprobs)
 
     def _automaton(self, constraint: Constraint | None) -> Automaton | None:
         """The automaton of a constraint; those of the last ones are kept, with the masks that they have found."""

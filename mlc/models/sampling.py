@@ -60,12 +60,13 @@ class Sampling:
                                 ("min_p", 0.0, 1.0), ("repetition_penalty", 1e-6, 1e6),
                                 ("frequency_penalty", -1e6, 1e6), ("presence_penalty", -1e6, 1e6),
                                 ("seed", 0, 2**64 - 1)):
-            _check_number(name, getattr(self, name), low, high, Integral if isinstance(low, int) else Real)
+            check_number(name, getattr(self, name), low, high, Integral if isinstance(low, int) else Real)
         for token, value in self.logit_bias.items():
-            _check_number(f"logit_bias of {token!r}", value, -1e6, 1e6, Real)
+            check_number(f"logit_bias of {token!r}", value, -1e6, 1e6, Real)
 
 
-def _check_number(name: str, value: Any, low: float, high: float, kind: type) -> None:
+def check_number(name: str, value: Any, low: float, high: float, kind: type) -> None:
+    """UserError (MLC0916) if an option is no number of a kind, Integral or Real, in its range."""
     if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:  # type: ignore[operator]
         what = "an integer" if kind is Integral else "a number"
         raise UserError(f"{name} is {value!r}", code="MLC0916", loc=user_loc(),
