@@ -31,6 +31,7 @@ from mlc.passes.schedule.transforms import (
     interchange,
     interleave,
     pack,
+    prefetch_panels,
     prefetch_rows,
     prefetch_tiles,
     spill_accumulator,
@@ -176,7 +177,7 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
         spill_accumulator(kernel)
         right = getattr(contraction(kernel)[1], sides[1])
     if m is not None and in_panels and prod(guess(kernel.domain[d]) for d in rows) >= 2 * shape.rows:
-        schedule_elements(kernel, shape, window, rows, k, machine)
+        schedule_elements(kernel, shape, window, rows, n, k, machine)
     elif m is None or prod(guess(kernel.domain[d]) for d in (rows[-2:] if narrow else [m])) < 2 * shape.rows:
         if m is not None:
             tile(kernel, m, shape.rows)
@@ -391,7 +392,7 @@ def is_split(kernel: Kernel, k: int, machine: Cpu) -> bool:
     return kernel.schedule.tile[k] == 1 and (not isinstance(terms, int) or terms > machine.l2_bytes // COLUMN * 3 // 2)
 
 
-def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows: list[int], k: int,
+def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows: list[int], n: int, k: int,
                       machine: Cpu) -> None:
     """Schedule a product whose columns are in panels: each element of many rows is read where it is, for a vector of
     columns. A tile has rows along the last two dimensions of rows, such as those of an image.
@@ -411,6 +412,16 @@ def schedule_elements(kernel: Kernel, shape: Shape, window: Window | None, rows:
     in_line = LINE // (element_width(kernel) // 8)
     if shape.rows <= in_line and (load := load_of_rows(kernel, rows, k, machine)) is not None:
         prefetch_rows(kernel, load, m, shape.rows, in_line)
+    few = prod(guess(kernel.domain[d]) for d in rows) <= ROWS
+    if few and window is None and (load := load_of_panels(kernel, n, k)) is not None:
+        sizes = {m: shape.rows} if line is None else {m: shape.rows, line: 1}
+        prefetch_panels(kernel, load, n, sizes, LINE // load.buffer.type.dtype.itemsize)
+
+
+def load_of_panels(kernel: Kernel, n: int, k: int) -> loop.Load | None:
+    """The load of the factor whose columns n are in panels, term after term."""
+    return next((op for op in contraction(kernel)[0].inside(loop.Load) if n in op.result.type.dims
+                 and step_along(position(op), k) == op.buffer.type.shape[-1] > 1), None)
 
 
 def kept_rows(left: Value, m: int, k: int, machine: Cpu) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from math import gcd
 
 from mlc.dialects import arith, loop
@@ -13,6 +14,7 @@ from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim, modulo, quotients
 from mlc.ir.types import bf16, i1, i32, index
 from mlc.passes.analysis.accesses import RUN, stride
+from mlc.passes.schedule.extents import ceil, guess
 from mlc.passes.schedule.factors import extended, extension_of
 
 VECTOR = 512
@@ -80,6 +82,28 @@ def prefetch_rows(kernel: Kernel, load: loop.Load, row: int, count: int, line: i
     with before(sum.body.block.terminator, contract.loc):
         loop.Prefetch(load.buffer, map=load.map.replace_dims(ahead))
     record(kernel, "prefetch_rows", dim=f"{row}", count=count)
+
+
+def prefetch_panels(kernel: Kernel, load: loop.Load, n: int, rows: Mapping[int, int], line: int) -> None:
+    """Prefetch what follows the current slice of the panels of a factor, along n, into the second cache: all tiles of
+    rows, whose sizes `rows` has from the innermost loop on, have time for that, and the first one reads a slice as fast
+    as it computes. With each term, a tile prefetches a line of cache of each panel, of `line` elements, and the next
+    tile the next line."""
+    sum, contract = contraction(kernel)
+    k, shape, zero = contract.dim, load.buffer.type.shape, 0 * loop.coordinate(n)
+    number, tiles = zero, 1
+    for d, size in rows.items():
+        number, tiles = number + loop.coordinate(d) // size * tiles, tiles * ceil(guess(kernel.domain[d]), size)
+    width = shape[-1]
+    each = ceil(ceil(width, line), tiles)
+    in_slices = any(around.dim == k for around in enclosing_loops(sum))
+    after = (loop.coordinate(k) + guess(kernel.schedule.tile[k] if in_slices else kernel.domain[k])) * width
+    with before(sum.body.block.terminator, contract.loc):
+        for panel, i in product(range(0, kernel.schedule.tile[n], width), range(each)):
+            place = [zero] * len(shape)
+            place[0], place[-1] = (loop.coordinate(n) + panel) // width, after + (number * each + i) * line
+            loop.Prefetch(load.buffer, map=AffineMap.get(len(kernel.domain), place), locality=2)
+    record(kernel, "prefetch_panels", dim=f"{n}", lines=each)
 
 
 def prefetch_blocks(kernel: Kernel, sum: For, line: int, least: int) -> None:

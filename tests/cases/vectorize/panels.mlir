@@ -28,6 +28,16 @@ func.func @points(%x: tensor<1x64x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<1x
 // CHECK: loop.contract
 // CHECK: loop.prefetch %x
 // -----
+// few rows, which read each panel faster than it comes from memory: their tiles prefetch what follows, a line each
+func.func @few_rows(%x: tensor<24x40xf32>, %w: tensor<2x40x32xf32>) -> tensor<24x64xf32> {
+  %0 = tensor.unpack %w {axis = 0, size = 64} : (tensor<2x40x32xf32>) -> tensor<64x40xf32>
+  %1 = tensor.dot_general %x, %0 {batch = [], contract = [[1, 1]], order = "blocks<16>"} : (tensor<24x40xf32>, tensor<64x40xf32>) -> tensor<24x64xf32>
+  func.return %1 : tensor<24x64xf32>
+}
+// CHECK: "prefetch_panels(dim=1, lines=1)"
+// CHECK: loop.contract
+// CHECK: loop.prefetch %w {map = affine_map<(d0, d1, d2) -> (d1 floordiv 32, 0, 16*(d0 floordiv {{[0-9]+}}) + 32*d2 + 512)>, locality = 2}
+// -----
 // rows of a window that registers cannot hold are no reason for a small tile, and are not unrolled
 func.func @wide_windows(%x: tensor<1x4x30xf32>, %w: tensor<1x4x15x16xf32>) -> tensor<1x16x16xf32> {
   %0 = tensor.windows %x {axis = 2, size = 15} : (tensor<1x4x30xf32>) -> tensor<1x4x16x15xf32>
