@@ -17,6 +17,7 @@ from mlc.tools.bench.measuring import flops_of, measure
 from mlc.tools.bench.networks import NETWORKS
 from mlc.tools.bench.peers import Peer, Prepared
 from mlc.tools.bench.rows import Row
+from mlc.tools.bench.turns import computing
 from mlc.tools.cli import main
 
 
@@ -50,6 +51,13 @@ def test_peers_whose_results_differ_have_no_time() -> None:
                             "openvino": "RuntimeError: no such operator"}
     with pytest.raises(RuntimeError):
         measure(row(mlc=fails), ["mlc"], 1, 1)
+
+
+def test_other_programs_compute_meanwhile_and_no_longer() -> None:
+    with computing(2) as programs:
+        assert [program.poll() for program in programs] == [None, None]
+    assert None not in [program.poll() for program in programs]
+    assert measure(row(mlc=lambda: np.arange(4.0)), ["mlc"], 1, 1, busy=1).seconds["mlc"] > 0
 
 
 @pytest.mark.parametrize(("row", "peer"), [("matmul 256", "numpy"),

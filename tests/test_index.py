@@ -47,3 +47,12 @@ def test_a_range_is_an_index_like_a_list() -> None:
     assert x[range(3), mlc.tensor([0, 2, 1])].tolist() == [0, 6, 9]
     x[range(1, 3), 0] = -1
     assert x[:, 0].tolist() == [0, -1, -1]
+
+
+@pytest.mark.parametrize("start", [np.uint64(2**63 + 1), np.uint64(2**64 - 1), np.int64(2**62), np.int64(-2**63)])
+def test_starts_of_any_size_are_moved_into_the_tensor(start: Any) -> None:
+    """Also those that are negative as signed numbers of 64 bits."""
+    x, at = np.arange(10.0, dtype=np.float32), 8 if start > 0 else 0
+    assert mlc.compile(lambda x, s: mlc.dynamic_slice(x, (s,), (2,)))(x, start).tolist() == [at, at + 1]
+    updated = mlc.compile(lambda x, s: mlc.dynamic_update_slice(x, -x[:2], (s,)))(x, start).tolist()
+    assert updated == [*x[:at].tolist(), 0, -1, *x[at + 2:].tolist()]

@@ -11,7 +11,7 @@ from mlc.dialects import tensor as tn
 from mlc.ir import affine, sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType, IntType, ScalarType, index
+from mlc.ir.types import FloatType, IntType, ScalarType, index, ui64
 from mlc.passes.tensor_to_loop.scalar import cast_scalar
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def starts(build: KernelBuilder, values: Sequence[Value], largest: Sequence[Dim]
 def _clamped(dtype: ScalarType, x: Value, most: Value) -> Value:
     """max(0, min(x, most)) as an index."""
     wide = arith.IndexCast(cast_scalar(x, dtype, IntType(64)), index).result
+    if dtype == ui64:                                      # as a signed number, one of 2**63 or more is below all
+        return arith.MinUI(wide, most).result
     return arith.MaxSI(arith.MinSI(wide, most).result, arith.constant(0, index)).result
 
 

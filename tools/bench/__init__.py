@@ -23,6 +23,7 @@ EXAMPLES = """examples:
   mlc bench --list
   mlc bench mlp --peers torch
   mlc bench "matmul 256" sort --peers numpy --threads 1 --rounds 3 --json figures.json
+  mlc bench resnet50 --peers openvino,torch --busy 2
   mlc bench model.py:predict --sizes B=16 --peers ""
 
 The networks ("mlc bench models") and the training steps ("mlc bench training") take minutes; model.onnx is measured
@@ -42,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
         help="threads of each (default: the processors of this process)")
     add("--rounds", type=report.integer(1), default=7, metavar="N",
         help="turns of each, of which the best counts (default 7)")
+    add("--busy", type=report.integer(0), default=0, metavar="N",
+        help="measure while N other programs compute; the median of the turns counts")
     add("--args", metavar="TYPES", help="of a file: types of the arguments, as in 'f32[4,16]'")
     add("--sizes", metavar="B=4,...", help="of a file: numbers for size symbols")
     add("--json", type=report.Output, metavar="FILE",
@@ -70,13 +73,13 @@ def main(options: argparse.Namespace) -> int:
         say(line)
     found = list[Any]()
     for name in names:
-        found.append(measured(name, peers, options.threads, options.rounds) if name in table else
-                     measure(in_file.row(name, options), peers, options.threads, options.rounds))
+        how = peers, options.threads, options.rounds, options.busy
+        found.append(measured(name, *how) if name in table else measure(in_file.row(name, options), *how))
         for line in _lines(found[-1], peers, limits):
             say(line)
     say(_summary(found))
     if options.json:
-        _write(options.json, limits, found)
+        _write(options.json, limits, found, options.busy)
     if options.plot:
         _plot(options.plot, found, peers)
     return 0
@@ -171,10 +174,10 @@ def _processor() -> str:
         return platform.machine()
 
 
-def _write(path: str, limits: Limits, found: Sequence[Measured]) -> None:
+def _write(path: str, limits: Limits, found: Sequence[Measured], busy: int) -> None:
     from mlc.tools import files
     rates = {level.name: level.rates for level in limits.levels}
-    text = json.dumps({"machine": _machine(), "threads": limits.threads,
+    text = json.dumps({"machine": _machine(), "threads": limits.threads, "busy": busy,
                        "limits": {"operations": limits.operations, "bytes": rates},
                        "rows": [asdict(m) for m in found]}, indent=1) + "\n"
     files.write(path, text)

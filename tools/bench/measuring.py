@@ -13,7 +13,7 @@ import numpy as np
 
 from mlc.tools.bench.peers import PEERS, arrays
 from mlc.tools.bench.rows import Row, all_rows
-from mlc.tools.bench.turns import times
+from mlc.tools.bench.turns import times, times_while_busy
 
 
 @dataclass
@@ -51,8 +51,9 @@ class Measured:
         return self.best[1] / self.seconds["mlc"] if self.best and "mlc" in self.seconds else None
 
 
-def measure(row: Row, peers: Sequence[str], threads: int, rounds: int) -> Measured:
-    """Prepare a row's call of every peer, compare the results, and measure in turns."""
+def measure(row: Row, peers: Sequence[str], threads: int, rounds: int, busy: int = 0) -> Measured:
+    """Prepare a row's call of every peer, compare the results, and measure in turns, while `busy` other programs
+    compute."""
     out = Measured(row.name, row.group, flops=row.flops, bytes=row.bytes, number=row.number)
     calls, expected = dict[str, Callable[[], Any]](), None
     for name in peers:
@@ -74,7 +75,8 @@ def measure(row: Row, peers: Sequence[str], threads: int, rounds: int) -> Measur
             out.failed[name] = f"its results are {out.apart[name]:.1e} apart from those of {peers[0]}"
             continue
         out.first[name], calls[name] = first, prepared.call
-    out.seconds = dict(zip(calls, times([*calls.values()], rounds)))
+    runs = [*calls.values()]
+    out.seconds = dict(zip(calls, times_while_busy(runs, rounds, busy) if busy else times(runs, rounds)))
     return out
 
 
@@ -107,20 +109,20 @@ def flops_of(name: str) -> float:
     return float(counter.get_total_flops())
 
 
-def _in_child(name: str, peers: Sequence[str], threads: int, rounds: int) -> dict[str, Any]:
+def _in_child(name: str, peers: Sequence[str], threads: int, rounds: int, busy: int) -> dict[str, Any]:
     import os
     import warnings
     warnings.simplefilter("ignore")
     os.environ["MLC_CACHE"] = "0"                          # the first call is to be one of a fresh machine
     row = all_rows()[name]
-    found = measure(row, peers, threads, rounds)
+    found = measure(row, peers, threads, rounds, busy)
     if row.group in ("models", "models of bf16", "models of int8", "training"):
         found.flops = flops_of(name)
     return asdict(found)
 
 
-def measured(name: str, peers: Sequence[str], threads: int, rounds: int) -> Measured:
+def measured(name: str, peers: Sequence[str], threads: int, rounds: int, busy: int = 0) -> Measured:
     """The times of a row of the table, from a new process; an error of that process is raised here."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
-        return Measured(**pool.submit(_in_child, name, peers, threads, rounds).result())
+        return Measured(**pool.submit(_in_child, name, peers, threads, rounds, busy).result())

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
+import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+COMPUTING = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    sum(range(100_000))
+"""
+"""A program that computes until the one that started it ends."""
 
-def times(runs: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
-    """The seconds of each run, the least over rounds in which they take turns.
+
+def times(runs: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02,
+          of_rounds: Callable[[Sequence[float]], float] = min) -> list[float]:
+    """The seconds of each run: the least of rounds in which they take turns.
 
     Args:
         runs: Calls, each of which has been called before.
         rounds: Turns of each.
         least: Seconds of a turn at least, for which short runs are repeated.
+        of_rounds: What the times of the rounds become; where other programs compute, the least of them is luck.
     """
     counts = []
     for run in runs:
@@ -22,16 +36,34 @@ def times(runs: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.0
         start = time.perf_counter()
         run()
         counts.append(max(1, math.ceil(least / max(time.perf_counter() - start, 1e-7))))
-    best = [math.inf] * len(runs)
+    found: list[list[float]] = [[] for _ in runs]
     for _ in range(rounds):
-        for i, (run, count) in enumerate(zip(runs, counts)):
+        for run, count, seconds in zip(runs, counts, found):
             wait_for_threads()
             run()                                          # the caches of the processor are another's
             start = time.perf_counter()
             for _ in range(count):
                 run()
-            best[i] = min(best[i], (time.perf_counter() - start) / count)
-    return best
+            seconds.append((time.perf_counter() - start) / count)
+    return [of_rounds(seconds) for seconds in found]
+
+
+def times_while_busy(runs: Sequence[Callable[[], Any]], rounds: int, others: int) -> list[float]:
+    """The same while so many other programs compute without a pause; the median of the rounds."""
+    with computing(others):
+        return times(runs, rounds, of_rounds=statistics.median)
+
+
+@contextmanager
+def computing(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """A context in which so many programs compute, each with one thread."""
+    programs = [subprocess.Popen([sys.executable, "-c", COMPUTING]) for _ in range(count)]
+    try:
+        yield programs
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 def wait_for_threads(longest: float = 1.0) -> None:
