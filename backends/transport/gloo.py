@@ -3,10 +3,16 @@
 Gloo neither polls a receive nor survives the time-out of one. So each pair of ranks has one stream of frames, which a
 thread of the receiver reads as they come and puts into its mailbox, where waiting has an end. A frame has the tag, the
 number of bytes, and the message itself if it is short; a long one follows.
+
+A thread that gloo wakes while Python ends would abort the process. So a process ends when all other ranks have left,
+or without ending Python, if it has failed.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 import threading
 import warnings
 from datetime import timedelta
@@ -21,6 +27,8 @@ _HEAD, _SHORT = 16, 560
 _FAILED, _LEFT = (1 << 63) - 1, (1 << 63) - 2
 """Tags of frames about the rank itself."""
 _FOREVER = timedelta(days=3650)
+_PATIENCE = 2.0
+"""Seconds that a rank that leaves the job, or has failed, waits for the others to do so."""
 
 
 class GlooTransport(Transport):
@@ -47,6 +55,7 @@ class GlooTransport(Transport):
                          for rank in range(self.size) if rank != self.rank]
         for reader in self._readers:
             reader.start()
+        atexit.register(self._await_others)
 
     def send(self, to: int, tag: int, array: Array) -> _Sending:
         message = as_bytes(array)
@@ -79,9 +88,21 @@ class GlooTransport(Transport):
         self._closed = True
         super().close()
         self._tell(_LEFT, "")
-        for reader in self._readers:                       # they end by the last frame of their rank
-            reader.join(2.0)
-        if self._made and not any(reader.is_alive() for reader in self._readers):
+        self._await_others(_PATIENCE)
+
+    def end_job(self) -> None:
+        """End this process, which has failed, also if others go on for now: the launcher ends them."""
+        self.close()
+        if any(reader.is_alive() for reader in self._readers):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _await_others(self, timeout: float | None = None) -> None:
+        """Wait until the readers have ended, by the last frame of their rank or the end of its process."""
+        for reader in self._readers:
+            reader.join(timeout)
+        if self._made and self._dist.is_initialized() and not any(reader.is_alive() for reader in self._readers):
             self._dist.destroy_process_group()
 
     def _tell(self, tag: int, message: str) -> None:

@@ -106,6 +106,9 @@ def child(which: str, size: str, batch: int, alone: bool) -> None:
         times.append(time.perf_counter() - start)
     if rank == 0:
         print(f"median {statistics.median(times[WARM:]) * 1e3}", flush=True)
+    if which == "torch":                                   # else a thread of gloo may abort the process as Python ends
+        import torch
+        torch.distributed.destroy_process_group()
 
 
 def measure(which: str, size: str, batch: int, alone: bool) -> float:
