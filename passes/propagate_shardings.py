@@ -54,19 +54,17 @@ class _Propagation:
 
     def run(self) -> None:
         self._start()
-        ops = [op for op in self.function.block if isinstance(op, TensorOp) and len(op.results) == 1]
-        rules = [(op, rule) for op in ops if (rule := op.sharding_rule()).extents]
+        all_rules = {op: op.sharding_rule() for op in self.function.block if isinstance(op, TensorOp) and op.results}
+        rules = [(op, rule) for op, rule in all_rules.items() if len(op.results) == 1 and rule.extents]
         for _ in range(SWEEPS):
             changed = sum(self._spread(op, rule) for op, rule in rules)
             changed = changed or sum(self._spread(op, rule, to_operands=True) for op, rule in reversed(rules))
             if not changed:
                 break
-        for op in self.function.block:
-            if op.results and isinstance(op, TensorOp):
-                rule = op.sharding_rule()
-                if not isinstance(op, Shard):
-                    op.attrs["factors"] = self._chosen(op, rule)
-                op.attrs["shardings"] = tuple(self._sharding(r) for r in op.results)
+        for op, rule in all_rules.items():
+            if not isinstance(op, Shard):
+                op.attrs["factors"] = self._chosen(op, rule)
+            op.attrs["shardings"] = tuple(self._sharding(r) for r in op.results)
         self._close_results()
 
     def _start(self) -> None:

@@ -30,13 +30,15 @@ class Place:
 class Placement:
     """The places of the values of a function, and of its operations.
 
-    stages    the number of stages
-    schedule  what the program says of the order of microbatches; "" if nothing
+    stages        the number of stages
+    microbatches  the number of microbatches
+    schedule      what the program says of the order of microbatches; "" if nothing
     """
 
     of: dict[Value, Place] = field(default_factory=dict)
     ops: dict[Op, Place] = field(default_factory=dict)
     stages: int = 0
+    microbatches: int = 1
     schedule: str = ""
 
     @staticmethod
@@ -63,11 +65,6 @@ class Placement:
         """Whether there is a backward part."""
         return any(place.backward for place in self.of.values())
 
-    @property
-    def microbatches(self) -> int:
-        """The number of microbatches."""
-        return 1 + max((i for place in self.of.values() for i in place.microbatches), default=0)
-
     def _place(self, op: Op) -> Place:
         taken = [self.at(v) for v in free_values(op)]
         numbers = frozenset().union(*(p.microbatches for p in taken))
@@ -82,6 +79,7 @@ class Placement:
                 return Place(op.stage, numbers, backward)
             case shard.Microbatch():
                 self._schedule(op)
+                self.microbatches = max(self.microbatches, op.number + 1)
                 return Place(self.at(op.x).stage, numbers | {op.number}, backward)
             case shard.StageLike():
                 like, x = self.at(op.like), self.at(op.x)

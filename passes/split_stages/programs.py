@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from mlc.dialects.shard.mesh import STAGE, Mesh
 from mlc.ir.core import Op, Symbol, Value, at_end, builder, located
 from mlc.ir.printer import to_text
 from mlc.passes.analysis.free_values import free_values
-from mlc.passes.split_stages.tasks import START, Tasks
+from mlc.passes.split_stages.tasks import START, Tasks, Transfer
 
 KEPT = ("mesh", "arg_names", "arg_shardings", "like_inputs", "result_shardings", "partitioned")
 """Attributes of the function, about all of its arguments and results, that those of all positions have."""
@@ -30,14 +31,22 @@ def write(function: Func, tasks: Tasks, mesh: Mesh) -> None:
 class _Programs:
     """The functions that replace one.
 
-    tags    the tag of each message
-    shared  functions of tasks by their text: microbatches have the same
+    shared    functions of tasks by their text: microbatches have the same
+    received  the messages that a rank receives before a task, with their tags
+    sent      those that it sends after one
     """
 
     function: Func
     tasks: Tasks
     mesh: Mesh
     shared: dict[tuple[str, str], Symbol] = field(default_factory=dict)
+    received: dict[tuple[int, int], list[tuple[int, Transfer]]] = field(default_factory=lambda: defaultdict(list))
+    sent: dict[tuple[int, int], list[tuple[int, Transfer]]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        for tag, t in enumerate(self.tasks.transfers):
+            self.received[t.destination, t.received].append((tag, t))
+            self.sent[t.source, t.sent].append((tag, t))
 
     def add(self, rank: int) -> None:
         """Add the function of a position."""
@@ -51,10 +60,15 @@ class _Programs:
         values: dict[Value, Value] = dict(zip(held, made.args))
         numbers = [-1, START, *tasks.numbers[rank].values(), *(t.received for t in tasks.transfers
                                                                if t.destination == rank)]
+        ops = defaultdict[int, list[Op]](list)
+        for op in old.block:
+            if op in tasks.numbers[rank]:
+                ops[tasks.numbers[rank][op]].append(op)
+        leaving = self._leaving(rank)
         with at_end(made.body.block):
             for number in range(-1, max(numbers) + 1):
                 self._receive(rank, number, values)
-                self._call(rank, number, values)
+                self._call(rank, number, ops[number], leaving, values)
                 self._send(rank, number, values)
             gives = [i for i in range(len(old.block.terminator.operands)) if rank in tasks.wanted_on(i)]
             with located(old.block.terminator.loc):
@@ -79,53 +93,39 @@ class _Programs:
 
     # -- messages --------------------------------------------------------------------------------------------------
     def _receive(self, rank: int, number: int, values: dict[Value, Value]) -> None:
-        for tag, t in enumerate(self.tasks.transfers):
-            if t.destination == rank and t.received == number:
-                with located(self._loc(t.value)):
-                    values[t.value] = shard.Recv(self.mesh, (STAGE,), tag, t.source, t.value.type).result
+        for tag, t in self.received[rank, number]:
+            with located(self._loc(t.value)):
+                values[t.value] = shard.Recv(self.mesh, (STAGE,), tag, t.source, t.value.type).result
 
     def _send(self, rank: int, number: int, values: dict[Value, Value]) -> None:
-        for tag, t in enumerate(self.tasks.transfers):
-            if t.source == rank and t.sent == number:
-                with located(self._loc(t.value)):
-                    shard.Send(self.mesh, (STAGE,), tag, values[t.value], t.destination)
+        for tag, t in self.sent[rank, number]:
+            with located(self._loc(t.value)):
+                shard.Send(self.mesh, (STAGE,), tag, values[t.value], t.destination)
 
     def _loc(self, value: Value) -> Any:
         return value.op.loc if value.op is not None else self.function.loc
 
     # -- tasks -----------------------------------------------------------------------------------------------------
-    def _call(self, rank: int, number: int, values: dict[Value, Value]) -> None:
+    def _call(self, rank: int, number: int, ops: Sequence[Op], leaving: set[Value], values: dict[Value, Value]) -> None:
         """Call the function of a task, if there is anything in it."""
-        own = self.tasks.numbers[rank]
-        ops = [op for op in self.function.block if own.get(op) == number]
         if not ops:
             return
         inside = {r for op in ops for r in op.results}
         takes = list(dict.fromkeys(v for op in ops for v in self.tasks.operands(op) if v not in inside))
-        gives = [r for op in ops for r in op.results if self._leaves(rank, number, r)]
+        gives = [r for op in ops for r in op.results if r in leaving]
         made = self._task(self._name(rank, number), ops, takes, gives)
         with located(ops[0].loc):
             call = func.Call(made, tuple(values[v] for v in takes), tuple(v.type for v in gives))
         values |= dict(zip(gives, call.results))
 
-    def _leaves(self, rank: int, number: int, result: Value) -> bool:
-        """Whether a result of a task is used by others, sent or returned."""
-        tasks = self.tasks
-        return (any(t.value is result and t.source == rank for t in tasks.transfers)
-                or any(other != number and result in set(tasks.operands(op)) for op, other in
-                       ((op, tasks.numbers[rank][op]) for op in self._users(result) if op in tasks.numbers[rank]))
-                or any(tasks.root(v) is result and rank in tasks.wanted_on(i)
-                       for i, v in enumerate(self.function.block.terminator.operands)))
-
-    def _users(self, value: Value) -> list[Op]:
-        """The operations of the function that use a value, also through what is said of it or repeated."""
-        out: list[Op] = []
-        for user in value.users:
-            op = self.function.block.ancestor_of(user)
-            assert op is not None
-            passed = isinstance(op, shard.PipelineMark) or (not op.terminator and self.tasks.is_repeated(op))
-            out += [u for r in op.results for u in self._users(r)] if passed else [op]
-        return out
+    def _leaving(self, rank: int) -> set[Value]:
+        """The results of the tasks of a rank that other tasks use, or that are sent or returned."""
+        tasks, numbers = self.tasks, self.tasks.numbers[rank]
+        return {*(t.value for t in tasks.transfers if t.source == rank),
+                *(v for op, number in numbers.items() for v in tasks.operands(op)
+                  if v.op is not None and numbers.get(v.op) != number),
+                *(tasks.root(v) for i, v in enumerate(self.function.block.terminator.operands)
+                  if rank in tasks.wanted_on(i))}
 
     def _name(self, rank: int, number: int) -> str:
         name, order = self.function.sym_name, self.tasks.orders[rank]

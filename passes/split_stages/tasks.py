@@ -37,6 +37,8 @@ class Tasks:
     orders     the tasks of each rank; number i + 1 is the i-th
     numbers    for each rank the number of the task of each operation that it computes
     transfers  the messages, in the order of the program
+    repeated   the answers of `is_repeated` so far
+    taken      those of `operands`
     """
 
     function: Func
@@ -45,6 +47,8 @@ class Tasks:
     orders: list[list[Task]] = field(default_factory=list)
     numbers: list[dict[Op, int]] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
+    repeated: dict[Op, bool] = field(default_factory=dict)
+    taken: dict[Op, tuple[Value, ...]] = field(default_factory=dict)
 
     @staticmethod
     def of(function: Func, placement: Placement, schedule: str, ranks: int) -> Tasks:
@@ -72,14 +76,16 @@ class Tasks:
 
     def is_repeated(self, op: Op) -> bool:
         """Whether each task has an operation for itself: a constant, or one that gives a scalar."""
-        if any(not isinstance(r.type, TensorType) for r in op.results):
-            return True
-        return op.pure and not free_values(op) and not any(user.terminator for r in op.results for user in r.users)
+        if op not in self.repeated:
+            self.repeated[op] = any(not isinstance(r.type, TensorType) for r in op.results) or (
+                op.pure and not free_values(op) and not any(user.terminator for r in op.results for user in r.users))
+        return self.repeated[op]
 
-    def operands(self, op: Op) -> Iterator[Value]:
+    def operands(self, op: Op) -> tuple[Value, ...]:
         """The values that a task needs for an operation, without those that it repeats."""
-        for value in free_values(op):
-            yield from self.needed_for(value)
+        if op not in self.taken:
+            self.taken[op] = tuple(v for value in free_values(op) for v in self.needed_for(value))
+        return self.taken[op]
 
     def needed_for(self, value: Value) -> Iterator[Value]:
         """The values that a task needs for a value: itself, or what it is repeated from."""
