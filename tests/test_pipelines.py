@@ -375,6 +375,27 @@ def test_what_is_no_pipeline_is_refused() -> None:
     assert refused(network(2), dist.mesh({"data": 2}, abstract=True), schedule="1f1b").code == "MLC0983"
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_gradients_of_microbatches_are_sent_once(by_hand: bool) -> None:
+    """Without stages, too: the bytes of two microbatches are those of one, and the number of the loss."""
+    mesh = dist.mesh({"data": 2}, abstract=True)
+    mlc.manual_seed(0)
+    model = dist.distribute(nn.Linear(6, 4), mesh)
+
+    def step(x: Any, count: int) -> Any:
+        if not by_hand:
+            return dist.pipeline(lambda x: model(x).square().mean(), x, microbatches=count), model.weight.grad
+        for i in range(count):
+            (model(x.reshape(16 // count, count, 6)[:, i]).square().mean() / count).backward()
+        return model.weight.grad
+
+    sent = []
+    for count in (1, 2, 4):
+        model.zero_grad()
+        sent.append(dist.report(lambda x, count=count: step(x, count), dist.shard(X, "data", mesh=mesh)).sent)
+    assert max(sent) - sent[0] <= (0 if by_hand else 4 * 3) and sent[0] >= 4 * 6 * 4
+
+
 def test_the_axis_of_stages_divides_no_tensor() -> None:
     mesh = dist.mesh({"stage": 2}, abstract=True)
     model = dist.distribute(network(2), mesh)

@@ -21,7 +21,7 @@ RECIPE = {recipe.name: recipe for recipe in RECIPES}
 
 
 @pytest.mark.parametrize("name", ["ZeRO 3 and tensor", *(
-    pytest.param(name, marks=pytest.mark.slow) for name in ("data parallel", "ZeRO 1 and 2"))])
+    pytest.param(name, marks=pytest.mark.slow) for name in ("data parallel", "ZeRO 1 and 2")), "accumulation"])
 def test_a_recipe_trains_as_one_device_and_sends_what_it_has_to(name: str) -> None:
     assert examine(DIGITS, RECIPE[name], 4, 4).faults() == []
 

@@ -93,7 +93,7 @@ class Recipe:
     optimizer  the axis of the mesh that divides the state of the optimiser
     batch      the axes of the mesh that divide the dimensions of the batch
     suits      whether it is one for a task
-    schedule   that of a pipeline; "" if it is none
+    schedule   that of a pipeline, or of the parts of a batch on all ranks; "" if the batch is one
     stages     the number of its stages on each rank
     """
 
@@ -108,7 +108,7 @@ class Recipe:
 
     @property
     def microbatches(self) -> int:
-        """The number of parts of the batch that pass through a pipeline."""
+        """The number of parts of the batch, such as pass through a pipeline."""
         return MICROBATCHES if self.schedule else 1
 
     def is_for(self, task: Task, ranks: int) -> bool:
@@ -116,10 +116,14 @@ class Recipe:
         axes = self.axes(ranks)
         if axes is None or not self.suits(task):
             return False
-        return not self.schedule or len(task.parts) % (axes["stage"] * self.stages) == 0
+        rows = task.batch // self.microbatches
+        return (rows % axes["data"] == 0 if "data" in axes and self.schedule else True) and (
+            "stage" not in axes or len(task.parts) % (axes["stage"] * self.stages) == 0)
 
     def mark(self, task: Task, model: nn.Module, axes: Mapping[str, int]) -> None:
-        """Mark the stages of a model."""
+        """Mark the stages of a model, if there are any."""
+        if "stage" not in axes:
+            return
         count = axes["stage"] * self.stages
         for i, names in enumerate(task.parts):
             for name in names:
@@ -150,6 +154,7 @@ RECIPES = (
     Recipe("ZeRO 1 and 2", _data, optimizer="data"),
     Recipe("ZeRO 3", _data, lambda task: dist.FullySharded("data", least=64), "data"),
     Recipe("sharded weights", _data, lambda task: dist.FullySharded("data", least=64), "data", ()),
+    Recipe("accumulation", _data, schedule="1f1b"),
     Recipe("tensor parallel", lambda n: {"model": n}, lambda task: dist.ByName(task.tensor), None, (),
            lambda task: bool(task.tensor)),
     Recipe("data and tensor", lambda n: _two(n, "model"), lambda task: dist.ByName(task.tensor),
@@ -451,7 +456,7 @@ def theory(task: Task, recipe: Recipe, ranks: int) -> int | None:
     keys and values are gathered, and their gradients scattered; what experts get and give is exchanged.
     """
     axes = recipe.axes(ranks)
-    if axes is not None and recipe.schedule:
+    if axes is not None and "stage" in axes:
         return _pipeline_theory(task, recipe, axes)
     if axes is None or (not recipe.batch and "model" not in axes):
         return None
@@ -459,7 +464,7 @@ def theory(task: Task, recipe: Recipe, ranks: int) -> int | None:
     batch, experts = axes.get("data", 1) * sequence, recipe.name == "expert parallel"
     weights: int = sum(p.nbytes // (model if model > 1 and _fits(name, task.tensor) else 1)
                        for name, p in initial(task).named_parameters() if not (experts and _fits(name, task.experts)))
-    out = 2 * (batch - 1) * (weights + task.bytes * task.statistics) // batch
+    out = 2 * (batch - 1) * (weights + task.bytes * task.statistics * recipe.microbatches) // batch
     out += 2 * (model - 1) * task.bytes * task.combined // model // axes.get("data", 1) if model > 1 else 0
     out += 2 * (sequence - 1) * task.bytes * task.gathered // sequence // axes.get("data", 1)
     return out + (task.bytes * task.sent * (batch - 1) // batch // batch if experts else 0)

@@ -11,16 +11,16 @@ value is sent when the task that computes it has ended, and received before the 
 forward part computes for backward alone is computed there. After all tasks comes what needs all microbatches: the
 update of weights.
 
-Collectives of sums over microbatches are one collective: the sum of what they combine is taken first.
+A program with microbatches, but without stages and on a mesh without an axis for them, is that of every rank.
 """
 
 from __future__ import annotations
 
-from mlc.dialects import shard, tensor
+from mlc.dialects import shard
 from mlc.dialects.func import Func
 from mlc.dialects.shard.mesh import STAGE, Mesh
 from mlc.dialects.shard.stages import NOWHERE
-from mlc.ir.core import Op, before
+from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
 from mlc.passes.forms import PARTITIONED
@@ -34,9 +34,14 @@ def run(module: Op) -> None:
     """Split every partitioned function that has stages, or arguments at one."""
     for function in list(module.inside(Func)):
         if "partitioned" in function.attrs and "position" not in function.attrs:
+            marks = list(function.inside(shard.PipelineMark))
             held = any(s.stage >= 0 for s in function.attrs["arg_shardings"])
-            if held or next(function.inside(shard.PipelineMark), None) is not None:
+            staged = any(isinstance(op, shard.Stage) for op in marks) or STAGE in function.attrs["mesh"].axes
+            if held or (marks and staged):
                 split(function)
+                continue
+            for op in marks:                               # each rank works on all microbatches, in their order
+                op.replace_by(op.x)
 
 
 def split(function: Func) -> None:
@@ -58,8 +63,6 @@ def split(function: Func) -> None:
                 op.attrs["stage"] = schedules.position(schedule, op.stage, ranks, placement.stages)
             placement = Placement.of_function(function)
             _check_arguments(function, placement, schedule)
-    if _defer_reductions(function, placement):
-        placement = Placement.of_function(function)
     write(function, Tasks.of(function, placement, schedule, ranks), mesh)
 
 
@@ -82,25 +85,6 @@ def _check_axis(function: Func) -> None:
     if any(STAGE in s.used for s in shardings) or at is not function.loc:
         raise IRError(f"a tensor is divided along axis {STAGE!r}, which has the stages of a pipeline", code="MLC0962",
                       loc=at, hint="divide it along another axis of the mesh")
-
-
-def _defer_reductions(function: Func, placement: Placement) -> bool:
-    """all_reduce(x) + all_reduce(y) = all_reduce(x + y), where x and y are of different microbatches."""
-    changed = False
-    for op in list(function.block):
-        if not isinstance(op, tensor.Add):
-            continue
-        a, b = (v.op for v in op.operands)
-        if (isinstance(a, shard.AllReduce | shard.ReduceScatter) and isinstance(b, type(a)) and a is not b
-                and a.attrs == b.attrs and a.kind == "add" and a.x.type == b.x.type
-                and all(len(o.results[0].uses) == 1 for o in (a, b))
-                and placement.at(a.results[0]).microbatches != placement.at(b.results[0]).microbatches):
-            with before(op, op.loc):
-                op.replace_by(a.with_operands([tensor.Add(a.x, b.x).result]).results[0])
-            for old in (a, b):
-                old.erase()
-            changed = True
-    return changed
 
 
 PASS = Pass(run, takes=PARTITIONED, gives=PARTITIONED, whole=False)
