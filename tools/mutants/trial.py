@@ -50,7 +50,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "call": ("calls", "steps"), "cache key": ("calls", "moves", "steps"), "recorder": ("control", "writes"),
     "state": ("steps", "writes"), "complex": ("complex_numbers",), "quantized": ("quantized",), "images": ("images",),
 }
-"""The programs with which a fault of an area is looked for, in this order."""
+"""The programs with which a fault of an area is looked for, in this order; the others come last."""
 
 
 KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
@@ -211,8 +211,10 @@ def main() -> None:
         area, found = options.area, None
         if area == "rule":
             found = of_random_programs(area) or of_cases(CASES) or of_random_rewrites()
-        found = found or of_samples(names, "grad" if area == "derivative" else "cpu") or of_programs(
-            programs(area)) or (of_random_programs(area) if area != "rule" else None)
+        first = programs(area)
+        found = found or of_samples(names, "grad" if area == "derivative" else "cpu") or of_programs(first) or (
+            of_random_programs(area) if area != "rule" else None) or of_programs(
+            sorted({*PROGRAMS.glob("*.py"), *PROGRAMS.glob("*.mlir")} - {*first, PROGRAMS / "__init__.py"}))
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
 
