@@ -53,6 +53,13 @@ def at(map: AffineMap, point: dict[Leaf, int]) -> tuple[int, ...]:
                         {"B": point["B"], "N": point["N"]})
 
 
+@given(EXPRS, st.integers(1, 4), st.integers(-9, 9), POINTS)
+@settings(max_examples=60, deadline=None)
+def test_multiples_and_constants_leave_a_quotient(a: AffineExpr, n: int, c: int, point: dict[Leaf, int]) -> None:
+    assert evaluate((a * n + c) // n, point) == evaluate(a, point) + c // n
+    assert evaluate((a * n + c) % n, point) == c % n
+
+
 @given(EXPRS, EXPRS, POINTS)
 @settings(max_examples=60, deadline=None)
 def test_an_expression_is_what_its_arithmetic_says(a: AffineExpr, b: AffineExpr, point: dict[Leaf, int]) -> None:

@@ -66,6 +66,13 @@ def test_static_parameters() -> None:
         mlc.compile(lambda x, n: x.reshape(n, -1))(X, 2)
 
 
+def test_static_numbers_that_are_equal_and_not_the_same() -> None:
+    f = mlc.compile(lambda x, n: x * n, static="n")
+    found = [f(mlc.tensor([1, 2]), n) for n in (1, 1.0, True, 0.0, -0.0, float("nan"), float("nan"))]
+    assert [y.dtype.name for y in found] == ["int64", "float32", "int64", *["float32"] * 4]
+    assert [bool(np.signbit(y.numpy()[0])) for y in found[3:5]] == [False, True] and len(f.signatures) == 6
+
+
 def test_bools_are_compile_time_constants() -> None:
     f = mlc.compile(lambda x, double: x * 2 if double else x)
     assert f(X, True).tolist() == (2 * X).tolist() and f(X, False).tolist() == X.tolist()

@@ -280,6 +280,17 @@ def test_operands_are_kept_as_they_were(run: Callable[..., Any]) -> None:
     assert w.grad is not None and w.grad.tolist() == [6, 16]
 
 
+def test_the_gradient_that_backward_is_given_stays_as_it_is() -> None:
+    """Of a leaf, to which it is added twice, and of a tensor that is written to."""
+    x, g = leaf(3), mlc.ones(3)
+    x.backward(g)
+    x.backward(g)
+    y = x * 2
+    y[0] = 5.0
+    y.backward(g)
+    assert g.tolist() == [1, 1, 1] and x.grad is not None and x.grad.tolist() == [2, 4, 4]
+
+
 def test_backward_again_where_nothing_was_saved() -> None:
     w = leaf(17)
     for _ in range(2):

@@ -162,3 +162,23 @@ def test_the_norm_of_one_number_is_its_absolute_value(p: float, dynamic: bool) -
     np.testing.assert_array_equal(np.array(normal), torch.nn.functional.normalize(torch.tensor(x), p).numpy())
     gradient = mlc.compile(mlc.grad(lambda x: mlc.norm(x, p, 1).sum()), dynamic=dynamic)(mlc.tensor(x))
     np.testing.assert_array_equal(np.array(gradient)[:4], [[1], [-1], [0], [-1]])
+
+
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_one_triangle_of_a_matrix_is_read(triangle: Any) -> None:
+    """The other one may hold anything."""
+    a = np.random.default_rng(4).standard_normal((2, 3, 3))
+    want = np.linalg.eigvalsh(a, triangle)
+    np.testing.assert_allclose(mlc.linalg.eigvalsh(a, triangle).numpy(), want)
+    np.testing.assert_allclose(mlc.linalg.eigh(a, triangle).eigenvalues.numpy(), want)
+    a += 5 * np.eye(3)
+    np.testing.assert_allclose(mlc.linalg.cholesky(a, upper=triangle == "U").numpy(),
+                               torch.linalg.cholesky(torch.tensor(a), upper=triangle == "U").numpy())
+
+
+@pytest.mark.parametrize("rcond", [None, 0.1, 0.9])
+def test_singular_values_below_rcond_count_as_zero(rcond: float | None) -> None:
+    a, b = np.diag([2.0, 1.0, 0.1]) + 0.01, np.arange(6.0).reshape(3, 2)
+    want = np.linalg.lstsq(a, b, rcond)
+    found = mlc.linalg.lstsq(a, b, rcond=rcond, driver="gelsd")
+    np.testing.assert_allclose(found.solution.numpy(), want[0], atol=1e-12)

@@ -140,3 +140,12 @@ def test_numbers_of_numpy_are_numbers_as_arguments_beside_a_tensor_too() -> None
     for x in (mlc.tensor([1, 2]), mlc.tensor(1.0)):
         for a in (np.float64(2), np.int64(2)):
             assert f(x, a).dtype is mlc.compile(f)(x, a).dtype
+
+
+@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), np.int64(3), np.int8(3), np.bool_(True)])
+@pytest.mark.parametrize("dtype", ["int64", "int8", "float32"])
+def test_numbers_of_numpy_are_arrays_beside_arrays(number: Any, dtype: str) -> None:
+    """Without a tensor among the arguments they have the types that numpy gives them."""
+    x, y = np.arange(4, dtype=dtype), np.asarray(number)
+    found, want = (mlc.compile(lambda x, n: x * n)(x, n) for n in (number, y))
+    assert found.dtype is want.dtype and found.tolist() == want.tolist()

@@ -1,7 +1,9 @@
 """The public functions against PyTorch: the same names and arguments give the same values and gradients."""
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from tests import (
     public_cases_linalg,
     public_cases_nn,
     public_cases_operators,
+    public_cases_options,
     public_cases_peers,
     public_cases_special,
     public_cases_windows,
@@ -176,7 +179,7 @@ CASES = [
     C(NN + "triplet_margin_loss", F(5, 3), F(5, 3), F(5, 3)),
     *public_cases_indices.CASES, *public_cases_linalg.CASES, *public_cases_peers.CASES,
     *public_cases_special.CASES, *public_cases_operators.CASES,
-    *public_cases_nn.CASES, *public_cases_windows.CASES,
+    *public_cases_nn.CASES, *public_cases_windows.CASES, *public_cases_options.CASES,
 ]
 
 NATIVE = 144
@@ -395,3 +398,34 @@ def test_the_derivative_of_ctc_loss_behind_log_softmax() -> None:
 def test_a_spacing_of_small_integers_does_not_overflow() -> None:
     found, = mlc.gradient(mlc.tensor([1.0, 4.0, 9.0, 16.0]), spacing=mlc.tensor(64, dtype=mlc.int8))
     np.testing.assert_array_equal(found, np.gradient([1.0, 4.0, 9.0, 16.0], 64.0).astype(np.float32))
+
+
+ELSEWHERE: dict[str, Set[str]] = {
+    "linalg.eigh": {"UPLO"}, "linalg.eigvalsh": {"UPLO"},                       # test_linalg
+    "linalg.lstsq": {"rcond", "driver"},                                      # the same
+    "lu_unpack": {"unpack_data"}, "unique": {"dim"}, "Tensor.unique": {"dim"},
+    **dict.fromkeys(("linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex"), frozenset({"pivot"})),     # test_linalg
+    "Tensor.scatter": {"reduce"}, "max": {"other"}, "min": {"other"},           # given by position, as something else
+    "nn.functional.batch_norm": {"momentum"},                                   # test_nn: of buffers
+    "nn.functional.embedding": {"norm_type"}, "nn.functional.linear_cross_entropy": {"options"},
+    "nn.functional.triplet_margin_with_distance_loss": {"distance_function"},
+    **dict.fromkeys(("nn.functional.alpha_dropout", "nn.functional.dropout", "nn.functional.rrelu",
+                     "nn.functional.scaled_dot_product_attention"),
+                    frozenset({"p", "key", "training", "dropout_p", "dropout_key"})),   # random numbers: test_random
+}
+"""Parameters that no case gives, and why."""
+COMMON = {"out", "dtype", "device", "layout", "requires_grad", "generator", "memory_format", "inplace", "sorted",
+          "stable", "sparse"}
+"""Parameters of many functions that do not change what is computed, or are tested for all of them."""
+
+
+def test_cases_give_every_parameter() -> None:
+    """Of all functions that have any: what no case gives can be wrong unseen."""
+    given: dict[str, set[str]] = {}
+    for case in CASES:
+        bound = inspect.signature(look_up(mlc, case.name)).bind(*case.args, **case.keywords)
+        given.setdefault(case.name, set()).update(bound.arguments)
+    left = {name: missing for name, found in given.items() if (missing := {
+        p.name for p in inspect.signature(look_up(mlc, name)).parameters.values()
+        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)} - found - COMMON - ELSEWHERE.get(name, set()))}
+    assert not left

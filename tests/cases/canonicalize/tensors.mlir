@@ -16,6 +16,20 @@ func.func @constants() -> (tensor<2xf32>, tensor<i64>) {
 // CHECK-NOT: tensor.mul
 // CHECK-NOT: tensor.add
 // -----
+// a sum of integers is computed; one of floats has no order yet, and other orders give other bits
+func.func @sums() -> (tensor<i32>, tensor<f32>, tensor<f32>) {
+  %a = tensor.constant dense<[1, 2, 4]> : tensor<3xi32>
+  %b = tensor.constant dense<[1.0e8, 1.0, -1.0e8]> : tensor<3xf32>
+  %c = tensor.reduce_sum %a {axes = [0]} : (tensor<3xi32>) -> tensor<i32>
+  %d = tensor.reduce_sum %b {axes = [0]} : (tensor<3xf32>) -> tensor<f32>
+  %e = tensor.reduce_max %b {axes = [0]} : (tensor<3xf32>) -> tensor<f32>
+  func.return %c, %d, %e : tensor<i32>, tensor<f32>, tensor<f32>
+}
+// CHECK: tensor.full 7 : tensor<i32>
+// CHECK: tensor.reduce_sum
+// CHECK: tensor.full 100000000.0 : tensor<f32>
+// CHECK-NOT: tensor.reduce_max
+// -----
 // twice the same movement of elements is one movement, or none
 func.func @moves(%x: tensor<Bx3x4xf32>) -> (tensor<Bx3x4xf32>, tensor<Bx12xf32>) {
   %0 = tensor.transpose %x {perm = [2, 0, 1]} : (tensor<Bx3x4xf32>) -> tensor<4xBx3xf32>
