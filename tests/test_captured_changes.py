@@ -296,3 +296,11 @@ def test_a_profile_that_ends_in_another_mode() -> None:
             compiled.run()
     with mlc.no_grad(), pytest.raises(UserError, match="MLC0720"):
         compiled.run()
+
+
+def test_an_array_that_is_given_another_shape_in_place() -> None:
+    table = np.arange(4.0).reshape(1, 4)
+    f, x = mlc.compile(lambda x: x * table), np.ones((4, 4))
+    for shape in ((1, 4), (4, 1), (1, 4)):
+        table.shape = shape
+        assert f(x).tolist() == (x * table).tolist()

@@ -160,3 +160,15 @@ def test_what_a_body_computes_stays_in_it() -> None:
 
     refused("MLC0600", "computed inside of a loop or branch is used outside of it",
             lambda: mlc.compile(f)(np.float32(1)))
+
+
+def test_what_branches_save_for_backward_is_told_apart() -> None:
+    """Several values of one type, as many in one branch as in the other or more."""
+    def f(x: Any) -> Any:
+        return mlc.cond(x.sum() > 0, lambda x: (mlc.exp(x) * mlc.sin(x) * mlc.tanh(x * 2)).sum(),
+                        lambda x: (mlc.exp(x) * x).sum(), x)
+
+    for x in (np.array([0.5, 0.7]), np.array([-0.5, -0.7])):
+        steps = 1e-6 * np.eye(2)
+        want = [(f(mlc.tensor(x + h)) - f(mlc.tensor(x - h))).item() / 2e-6 for h in steps]
+        np.testing.assert_allclose(mlc.compile(mlc.grad(f))(x).numpy(), want, rtol=1e-6)

@@ -298,3 +298,25 @@ def test_every_elementwise_function_is_there() -> None:
              if getattr(f, "__module__", "").startswith(module.__name__) and name in OF_BOTH}
     tested = {case.name.split(" ")[0] for case in CASES}
     assert len(names) > 60 and names - tested - set(OWN_TABLES) == set()
+
+
+HUGE_AND_TINY = [s * 10.0**e for e in (38, 25, 19, 5, 2, -2, -19, -25, -37) for s in (1, -1)]
+
+
+def test_derivatives_of_huge_and_tiny_numbers() -> None:
+    """Those of float32 numbers are those of the same float64 numbers, where a float32 holds them: no square on the way
+    to one overflows."""
+    pairs = np.array(np.meshgrid(HUGE_AND_TINY, HUGE_AND_TINY), np.float32).reshape(2, -1)
+    for name in ("abs", "sin", "tan", "tanh", "sigmoid", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "reciprocal",
+                 "square", "asinh", "atan", "erf", "sinh", "cosh", "acosh", "atanh", "log2", "exp2", NN + "softplus",
+                 NN + "logsigmoid", NN + "gelu", NN + "silu", NN + "mish", "atan2", "hypot", "div", "mul", "logaddexp",
+                 "pow", "copysign", "maximum", "fmod", "remainder", "xlogy"):
+        f = look_up(mlc, name)
+        arrays = pairs[: 1 + (len(inspect.signature(f).parameters) > 1 and not name.startswith(NN))]
+        found, want = ([np.asarray(g, np.float64) for g in mlc.grad(
+            lambda *xs, f=f: f(*xs).sum(), argnums=tuple(range(len(arrays))))(*arrays.astype(dtype))]
+            for dtype in (np.float32, np.float64))
+        for a, b in zip(found, want):
+            with np.errstate(over="ignore"):
+                b = b.astype(np.float32).astype(np.float64)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-42, err_msg=name)

@@ -92,3 +92,13 @@ def test_work_that_has_no_short_estimate_counts_as_unbounded() -> None:
     """Of windows of any size in images of any size: the estimate has hundreds of terms."""
     shapes = [mlc.spec("A", "B", "C", "D", "E"), mlc.spec("K", "B", "L", "M", "N")]
     assert 'work = "-1"' in str(mlc.lower(lambda x, w: F.conv3d(x, w), shapes, level="loop"))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_number_and_a_tensor_of_one_have_kernels_of_their_own(swapped: bool) -> None:
+    """The tensor has a type that counts."""
+    for dtype, number, both in (("int8", 2, "int64"), ("float32", 2.0, "float64")):
+        x = mlc.tensor(3, dtype=dtype)
+        other = mlc.tensor(number, dtype=both)
+        for y in (other, number) if swapped else (number, other):
+            assert (x * y).dtype.name == (both if y is other else dtype)

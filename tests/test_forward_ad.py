@@ -178,3 +178,13 @@ def test_errors() -> None:
             duals.unpack_dual(X, level=1)
     assert duals.enter_dual_level() == 0
     duals.exit_dual_level(level=0)
+
+
+def test_a_loop_that_replaces_what_it_carries() -> None:
+    """By what does not depend on it: the tangent is 0 then, and not that of before."""
+    def f(x: Any) -> Any:
+        a, b = mlc.fori_loop(0, 3, lambda i, c: (c[0] + c[1], mlc.ones_like(c[1])), (x * 2, x))
+        return a.sum() + b.sum()
+
+    x = np.array([1.0, 2.0])
+    assert mlc.jvp(f, (x,), (np.ones(2),))[1].item() == 6 and mlc.grad(f)(x).tolist() == [3, 3]

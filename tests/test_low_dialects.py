@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
 from mlc.dialects import arith, llvm, memref
 from mlc.dialects.arith import constant
 from mlc.dialects.builtin import module
@@ -215,6 +216,17 @@ def test_integers_to_bfloat16_round_once() -> None:
         around = np.asarray(got.view(np.uint16) + np.array([-1, 0, 1]), np.uint16).view(got.dtype)
         exact = [int(float(x)) for x in around]
         assert min(exact, key=lambda e: abs(e - n)) == exact[1]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize(("name", "type"), [("float16", f16), ("bfloat16", bf16), ("float32", f32), ("float64", f64)])
+def test_integers_become_floats_in_native_code_as_they_do_here(dtype: str, name: str, type: Any) -> None:
+    numbers = [2**40 + 2**32 + 1, 2**62 + 2**54 + 1, 2**62 + 2**54, 2**53 + 1, 2**24 + 1, 65519, 2**63 - 1, 0, 1]
+    x = np.array([*numbers, *(-n for n in numbers)] if dtype == "int64" else [*numbers, 2**64 - 1], dtype)
+    found = mlc.compile(lambda x: x.to(name))(x).numpy()
+    with np.errstate(over="ignore"):                       # of float16
+        want = [arith.store(n, type) for n in x]
+    np.testing.assert_array_equal(found.astype(np.float64), np.array(want).astype(np.float64))
 
 
 def test_arithmetic_of_one_bit() -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from mlc.ir.core import Op
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.printer import to_text
+from mlc.nn import functional as F
 from mlc.passes import pipeline
 
 LAYER = """
@@ -81,3 +83,22 @@ def test_names_are_made_of_labels() -> None:
                        args=[mlc.spec(7), mlc.spec(7)], level="loop").module
     names = kernels(module)
     assert len(names) == len({*names}) and all(re.fullmatch(r"kernel_\w+", name) for name in names)
+
+
+def test_products_with_one_matrix_of_several_share_code_and_read_that_one() -> None:
+    x, w = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((3, 4, 5), (3, 5, 6)))
+    found = mlc.compile(lambda x, w: mlc.stack([x[i] @ w[2] for i in range(3)]))(x, w)
+    np.testing.assert_allclose(found.numpy(), x @ w[2], rtol=1e-5, atol=1e-5)
+
+
+def test_functions_that_take_an_operand_as_another_one_are_not_the_same() -> None:
+    def weighted(x: Any, p: Any) -> Any:
+        return F.layer_norm(x, (4,), weight=p).exp()
+
+    def shifted(x: Any, p: Any) -> Any:
+        return F.layer_norm(x, (4,), bias=p).exp()
+
+    x, p = np.random.default_rng(0).standard_normal((3, 4)), np.arange(4.0)
+    found = mlc.compile(lambda x, p: (mlc.checkpoint(weighted)(x, p), mlc.checkpoint(shifted)(x, p)))(x, p)
+    for y, f in zip(found, (weighted, shifted)):
+        np.testing.assert_allclose(y.numpy(), f(mlc.tensor(x), mlc.tensor(p)).numpy(), rtol=1e-12)
