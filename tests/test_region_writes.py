@@ -200,14 +200,3 @@ def test_loops_within_loops_are_not_recorded_anew_for_each_around_them(monkeypat
     y = mlc.zeros(3)
     assert mlc.compile(f)(mlc.zeros(2), y).tolist() == [44, 44] and y.tolist() == [1, 3, 35]
     assert len(recorded) < 50
-
-
-def test_what_a_function_that_writes_to_its_argument_returns() -> None:
-    """It alone, in every call, however this is made."""
-    def f(x: Any) -> Any:
-        x.add_(1)
-        return x * 2
-
-    compiled, x = mlc.compile(f), mlc.zeros(3)
-    for i in range(1, 5):
-        assert compiled(x).tolist() == [2.0 * i] * 3 and x.tolist() == [1.0 * i] * 3

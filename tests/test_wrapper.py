@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
 from mlc.backends import executable
 from mlc.backends.cpu import checked_call, layout, support, wrapper
 from mlc.backends.cpu.callable import make_callable
@@ -425,3 +426,14 @@ def testlargest_symbol() -> None:
     assert checked_call.largest_symbol([3, b]) == 1 << 62
     assert checked_call.largest_symbol([b * c + 1]) == 1 << 30
     assert checked_call.largest_symbol([b * b * c]) == 1 << 20
+
+
+def test_what_a_function_that_writes_to_its_argument_returns() -> None:
+    """It alone, in every call, however this is made."""
+    def f(x: Any) -> Any:
+        x.add_(1)
+        return x * 2
+
+    compiled, x = mlc.compile(f), mlc.zeros(3)
+    for i in range(1, 5):
+        assert compiled(x).tolist() == [2.0 * i] * 3 and x.tolist() == [1.0 * i] * 3
