@@ -2,6 +2,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -55,9 +59,35 @@ def test_peers_whose_results_differ_have_no_time() -> None:
 
 def test_other_programs_compute_meanwhile_and_no_longer() -> None:
     with computing(2) as programs:
-        assert [program.poll() for program in programs] == [None, None]
+        time.sleep(0.3)
+        assert all(processor_time(program.pid) > 0.03 for program in programs)
     assert None not in [program.poll() for program in programs]
     assert measure(row(mlc=lambda: np.arange(4.0)), ["mlc"], 1, 1, busy=1).seconds["mlc"] > 0
+
+
+def test_other_programs_end_with_the_one_that_started_them() -> None:
+    """However that ends; also if it is gone before they begin."""
+    text = "import os\nfrom mlc.tools.bench.turns import computing\nwith computing(2) as started:\n" \
+           "    print(*(program.pid for program in started), flush=True)\n    os._exit(1)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    pids = [int(word) for word in done.stdout.split()]
+    end = time.monotonic() + 20
+    while any(running(pid) for pid in pids) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(pids) == 2 and not any(running(pid) for pid in pids)
+
+
+def running(pid: int) -> bool:
+    """Whether a process is there, and not only its exit status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def processor_time(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize(("row", "peer"), [("matmul 256", "numpy"),

@@ -31,9 +31,10 @@ if rank == 1 and how == "kill": os.kill(os.getpid(), 9)
 if rank == 1 and how == "status": os._exit(4)
 if rank == 1 and how == "late": time.sleep(60)
 if rank == 1 and how == "other": dist.barrier()
+if how == "leave": sys.exit(3) if rank == 1 else time.sleep(60)
 dist.all_reduce(x)
 sys.stdout.write(f"{dist.get_backend()} {x.tolist()}\\n")    # in one piece: ranks write to one file
-if rank == 1 and how == "last": time.sleep(2.4)            # the other ends Python meanwhile
+if rank == 1 and how == "last": time.sleep(2.4)            # the other ends Python meanwhile, which waited for 2 s once
 """
 
 
@@ -128,7 +129,7 @@ def test_the_example_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "wanted"), [
-    ("", ""), ("last", ""), ("raise", "rank 1 has failed: ValueError: bad data"),
+    ("", ""), ("last", ""), ("leave", "exitcode  : 3"), ("raise", "rank 1 has failed: ValueError: bad data"),
     ("late", "rank 1 has not made this call within 5 s")])
 def test_torchrun(how: str, wanted: str, program: Path) -> None:
     pytest.importorskip("torch")

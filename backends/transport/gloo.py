@@ -4,16 +4,14 @@ Gloo neither polls a receive nor survives the time-out of one. So each pair of r
 thread of the receiver reads as they come and puts into its mailbox, where waiting has an end. A frame has the tag, the
 number of bytes, and the message itself if it is short; a long one follows.
 
-A thread that gloo wakes while Python ends would abort the process. So a process ends when all other ranks have left,
-or without ending Python, if it has failed.
+A thread that gloo wakes while Python ends would abort the process. So a rank that leaves sends each other one a last
+frame, which that answers with its own, whatever else it is doing: then no thread waits for gloo any more.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
 import threading
+import time
 import warnings
 from datetime import timedelta
 from typing import Any
@@ -24,11 +22,11 @@ from mlc.backends.transport.mailbox import Bytes, Mailbox, Receive
 from mlc.backends.transport.transport import Array, Transport, as_bytes
 
 _HEAD, _SHORT = 16, 560
-_FAILED, _LEFT = (1 << 63) - 1, (1 << 63) - 2
-"""Tags of frames about the rank itself."""
+_FAILED, _LEFT, _LAST = (1 << 63) - 1, (1 << 63) - 2, (1 << 63) - 3
+"""Tags of frames about the rank itself: it has failed, it leaves the job, it answers one that leaves."""
 _FOREVER = timedelta(days=3650)
 _PATIENCE = 2.0
-"""Seconds that a rank that leaves the job, or has failed, waits for the others to do so."""
+"""Seconds in which the other ranks are to answer one that leaves."""
 
 
 class GlooTransport(Transport):
@@ -50,12 +48,12 @@ class GlooTransport(Transport):
         self._mailbox = Mailbox(self.rank)
         self._locks = [threading.Lock() for _ in range(self.size)]
         self._closed = False
+        self._silent = set[int]()                          # ranks to which the last frame has been sent
         self.unfinished = dict[int, _Sending]()            # gloo has their memory, also where nobody waits any more
         self._readers = [threading.Thread(target=self._read, args=(rank,), name=f"messages of rank {rank}", daemon=True)
                          for rank in range(self.size) if rank != self.rank]
         for reader in self._readers:
             reader.start()
-        atexit.register(self._await_others)
 
     def send(self, to: int, tag: int, array: Array) -> _Sending:
         message = as_bytes(array)
@@ -66,8 +64,8 @@ class GlooTransport(Transport):
             frame[_HEAD:_HEAD + message.nbytes] = message
         else:
             parts.append(message)
-        self._mailbox.check(to)
         with self._locks[to]:                              # the parts of a message follow each other
+            self._mailbox.check(to)
             try:
                 works = [self._dist.isend(_tensor(part), to, group=self._group) for part in parts]
             except RuntimeError as error:
@@ -88,38 +86,35 @@ class GlooTransport(Transport):
         self._closed = True
         super().close()
         self._tell(_LEFT, "")
-        self._await_others(_PATIENCE)
-
-    def end_job(self) -> None:
-        """End this process, which has failed, also if others go on for now: the launcher ends them."""
-        self.close()
-        if any(reader.is_alive() for reader in self._readers):
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
-
-    def _await_others(self, timeout: float | None = None) -> None:
-        """Wait until the readers have ended, by the last frame of their rank or the end of its process."""
+        end = time.monotonic() + _PATIENCE
         for reader in self._readers:
-            reader.join(timeout)
+            reader.join(max(0.0, end - time.monotonic()))
         if self._made and self._dist.is_initialized() and not any(reader.is_alive() for reader in self._readers):
             self._dist.destroy_process_group()
 
     def _tell(self, tag: int, message: str) -> None:
         """Send all other ranks a frame about this one; those that are gone do not matter."""
+        for to in range(self.size):
+            if to != self.rank:
+                self._say(to, tag, message)
+
+    def _say(self, to: int, tag: int, message: str = "") -> None:
+        """Send a rank a frame about this one, unless it has had the last one."""
         frame = np.zeros(_HEAD + _SHORT, np.uint8)
         text = np.frombuffer(message.encode()[:_SHORT], np.uint8)
         frame[:_HEAD].view(np.int64)[:] = tag, text.nbytes
         frame[_HEAD:_HEAD + text.nbytes] = text
-        for to in range(self.size):
-            if to != self.rank:
-                with self._locks[to]:
-                    try:
-                        self._dist.isend(_tensor(frame), to, group=self._group).wait()
-                    except RuntimeError as error:
-                        self._lost(to, error)
+        with self._locks[to]:
+            if to in self._silent:
+                return
+            if tag != _FAILED:
+                self._silent.add(to)
+            try:
+                self._dist.isend(_tensor(frame), to, group=self._group).wait()
+            except (RuntimeError, ValueError) as error:    # ValueError: the program has destroyed the group
+                self._lost(to, error)
 
-    def _lost(self, rank: int, error: RuntimeError) -> None:
+    def _lost(self, rank: int, error: Exception) -> None:
         self._mailbox.end(rank, f"has ended or is unreachable ({str(error).splitlines()[0][:200]})")
 
     def _read(self, source: int) -> None:
@@ -132,10 +127,11 @@ class GlooTransport(Transport):
                 message = frame[_HEAD:_HEAD + length].copy() if length <= _SHORT else np.empty(length, np.uint8)
                 if length > _SHORT:
                     self._fill(source, message)
-            except RuntimeError as error:
+            except (RuntimeError, ValueError) as error:
                 return self._lost(source, error)
-            if tag == _LEFT:
-                return self._mailbox.end(source)
+            if tag in (_LEFT, _LAST):
+                self._mailbox.end(source)
+                return self._say(source, _LAST)
             if tag == _FAILED:
                 self._mailbox.fail(source, message.tobytes().decode("utf-8", "replace"))
             else:

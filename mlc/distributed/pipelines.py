@@ -15,7 +15,7 @@ Stages are marked on modules, and a training step says in how many microbatches,
         return loss
 
 On one device, the same step accumulates the gradients of the microbatches, in their order, and so it does on a mesh
-without an axis `stage`, where ranks combine them after the last microbatch. On a mesh with an axis
+without an axis `stage`, if no module is marked: ranks combine them after the last microbatch. On a mesh with an axis
 `stage`, the parameters of a module are on the ranks at the position of its stage, and each of these has a program of
 its own (passes/split_stages), whose sums have the same order: without other axes in the mesh, the numbers are those of
 one device to the bit, as far as it computes each operation in the same way. A value that goes around a module, such as

@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         help="threads of each (default: the processors of this process)")
     add("--rounds", type=report.integer(1), default=7, metavar="N",
         help="turns of each, of which the best counts (default 7)")
-    add("--busy", type=report.integer(0), default=0, metavar="N",
+    add("--busy", type=report.integer(0, most=256), default=0, metavar="N",
         help="measure while N other programs compute; the median of the turns counts")
     add("--args", metavar="TYPES", help="of a file: types of the arguments, as in 'f32[4,16]'")
     add("--sizes", metavar="B=4,...", help="of a file: numbers for size symbols")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -110,8 +112,8 @@ def flops_of(name: str) -> float:
 
 
 def _in_child(name: str, peers: Sequence[str], threads: int, rounds: int, busy: int) -> dict[str, Any]:
-    import os
     import warnings
+    _end_with_parent()
     warnings.simplefilter("ignore")
     os.environ["MLC_CACHE"] = "0"                          # the first call is to be one of a fresh machine
     row = all_rows()[name]
@@ -119,6 +121,17 @@ def _in_child(name: str, peers: Sequence[str], threads: int, rounds: int, busy: 
     if row.group in ("models", "models of bf16", "models of int8", "training"):
         found.flops = flops_of(name)
     return asdict(found)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it does, however that is: its programs that compute end then, too."""
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def measured(name: str, peers: Sequence[str], threads: int, rounds: int, busy: int = 0) -> Measured:

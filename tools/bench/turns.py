@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 COMPUTING = """
-import os
-parent = os.getppid()
-while os.getppid() == parent:
+import os, sys
+while os.getppid() == int(sys.argv[1]):
     sum(range(100_000))
 """
-"""A program that computes until the one that started it ends."""
+"""A program that computes until the process that started it, whose number it is given, has ended."""
 
 
 def times(runs: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02,
@@ -57,13 +57,17 @@ def times_while_busy(runs: Sequence[Callable[[], Any]], rounds: int, others: int
 @contextmanager
 def computing(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """A context in which so many programs compute, each with one thread."""
-    programs = [subprocess.Popen([sys.executable, "-c", COMPUTING]) for _ in range(count)]
-    try:
+    with ExitStack() as started:
+        programs = list[subprocess.Popen[bytes]]()
+        for _ in range(count):
+            programs.append(subprocess.Popen([sys.executable, "-c", COMPUTING, str(os.getpid())]))
+            started.callback(_end, programs[-1])
         yield programs
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    program.kill()
+    program.wait()
 
 
 def wait_for_threads(longest: float = 1.0) -> None:

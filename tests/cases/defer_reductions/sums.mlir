@@ -64,3 +64,14 @@ func.func @others(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> (t
 // CHECK-NEXT:     func.return %a, %c, %f, %i, %k : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }
+// -----
+// nor sums of float16, which overflow on a rank where that of all ranks does not
+func.func @halves(%x: tensor<4xf16>, %y: tensor<4xf16>) -> (tensor<4xf16>) attributes {partitioned = true, mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, arg_shardings = [#shard.sharding<dims = [[]]>, #shard.sharding<dims = [[]]>], result_shardings = [#shard.sharding<dims = [[]]>]} {
+  %a = shard.all_reduce %x {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["d"]} : tensor<4xf16>
+  %b = shard.all_reduce %y {mesh = #shard.mesh<axes = ["d", "m"], sizes = [2, 3]>, axes = ["d"]} : tensor<4xf16>
+  %c = tensor.add %a, %b : tensor<4xf16>
+  func.return %c : tensor<4xf16>
+}
+// CHECK: shard.all_reduce %x
+// CHECK: shard.all_reduce %y
+// CHECK: tensor.add
