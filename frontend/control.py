@@ -29,7 +29,7 @@ from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import i64
+from mlc.ir.types import i64, ui64
 
 
 @coded
@@ -257,6 +257,8 @@ def bound(x: Any, site: SourceConstruct) -> Value:
             found = integer(x, "a bound")
             if any(d != 1 for d in found.shape):
                 raise UserTypeError(f"a bound is {found.type}, not a tensor of one element", code="MLC0605")
+            if found.type.dtype == ui64:                   # an index is signed: what is beyond it is the greatest one
+                found = emit(T.Minimum, found, number((1 << 63) - 1, ui64))
             return control.as_index(x if type(x) is int else current().local(found))
         except Error as error:
             raise as_user_error(error, site.what, (x,), site.loc) from None

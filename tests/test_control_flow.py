@@ -172,3 +172,11 @@ def test_what_branches_save_for_backward_is_told_apart() -> None:
         steps = 1e-6 * np.eye(2)
         want = [(f(mlc.tensor(x + h)) - f(mlc.tensor(x - h))).item() / 2e-6 for h in steps]
         np.testing.assert_allclose(mlc.compile(mlc.grad(f))(x).numpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, mlc.compile], ids=["eager", "compiled"])
+def test_bounds_of_uint64_are_not_negative(run: Any) -> None:
+    f = run(lambda a, b: mlc.fori_loop(a, b, lambda i, c: c + 1, mlc.zeros(())))
+    for a, trips in ((2**64 - 5, 0), (2**63, 0), (1, 2)):
+        start, end = (mlc.tensor(n, dtype="uint64") for n in (a, 3))
+        assert f(start, end).item() == trips
