@@ -114,7 +114,6 @@ PRODUCTS = [
     C("cross", F(3, 4), F(3, 4), dim=0),
     C("chain_matmul", F(2, 3), F(3, 4), F(4, 2)), *(C("cdist", F(4, 3), F(5, 3), p) for p in (1.0, 2.0, 3.0, INF)),
     C("cdist", F(2, 4, 3), F(2, 5, 3)), C("cov", F(3, 6)), C("cov", F(6)), C("cov", F(3, 6), correction=0),
-    C("cov", F(3, 6), aweights=P(6)), C("cov", F(3, 6), correction=2, fweights=N(4, 6), aweights=P(6)),
     C("corrcoef", F(3, 6)), C("einsum", "ij,jk,kl->il", F(9, 2), F(2, 8), F(8, 3)),
     C("einsum", "ab,bc,cd,de", F(2, 3), F(3, 4), F(4, 2), F(2, 3)),
 ]

@@ -22,6 +22,7 @@ CASES = [
     C("isclose", K(1.0, 2.0, 3.0), K(1.04, 2.2, 3.5), 0.05), C("isclose", K(1.0, 2.0), K(1.5, 2.2), 0, 0.3),
     C("Tensor.index_add", F(4, 3), 0, N(4, 6), F(6, 3), alpha=2.5),
     C("Tensor.scatter_reduce", F(4, 3), 0, N(4, 6, 3), F(6, 3), "mean", include_self=False),
+    C("cov", F(3, 6), aweights=P(6)), C("cov", F(3, 6), correction=2, fweights=N(4, 6), aweights=P(6)),
     # axes
     C("Tensor.diff", F(3, 4), dim=0), C("diff", F(3, 4), 1, 0, F(1, 4), F(2, 4)), C("chunk", F(2, 7), 3, 1),
     C("aminmax", F(3, 4), dim=1, keepdim=True), C("argsort", F(3, 5), 0, True), C("argsort", F(3, 5), descending=True),
