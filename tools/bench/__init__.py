@@ -71,6 +71,8 @@ def main(options: argparse.Namespace) -> int:
 
     for line in _header(limits, peers):
         say(line)
+    if options.busy:
+        say(f"medians of {options.rounds} turns, while {options.busy} other programs compute")
     found = list[Any]()
     for name in names:
         how = peers, options.threads, options.rounds, options.busy
