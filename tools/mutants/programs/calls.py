@@ -52,7 +52,7 @@ if __name__ == "__main__":
     w = mlc.ones(3, requires_grad=True)
     for _ in range(3):
         pulled(w)                                          # the first has no gradient to add to
-    signed = mlc.compile(lambda x, n: (x * n, mlc.copysign(x, x * 0 + n)), static="n")
+    signed = mlc.compile(lambda x, n: (x * n, mlc.copysign(x + 1, mlc.full_like(x, n))), static="n")
     for n in (0.0, -0.0, 1, True, 1.0, float("nan")):      # equal numbers that are not the same
         signed(np.arange(3.0), n)
     second = mlc.compile(lambda x, y: x + y, donate=("y",))

@@ -19,7 +19,8 @@ def counted(x, i):
 @mlc.compile(dynamic=True)
 def parted(x, y):
     z = mlc.cat([x, x, y, x[:2]])
-    return z[::2], z[1::3], z[::-2], z.unfold(0, 2, 2), mlc.nn.functional.pad(x, (1, 2))[::2]
+    even = mlc.cat([x, x, mlc.ones(2)])
+    return even[::2], z[::2], z[1::3], z[::-2], z.unfold(0, 2, 2), mlc.nn.functional.pad(x, (1, 2))[::2]
 
 
 def random(*shape):
