@@ -40,7 +40,8 @@ CASES = [
     C("Tensor.unique", N(4, 6, 2), True, True, True),
     C("Tensor.unique_consecutive", N(2, 6, 2), True, True, 0), C("Tensor.nonzero", N(3, 4, 5), as_tuple=True),
     C("nonzero_static", N(2, 9), size=12, fill_value=-7), C("repeat_interleave", F(2, 3), 2, 1, output_size=6),
-    C("isin", N(9, 7), N(9, 4), assume_unique=False), C("topk", F(3, 7), 4, 1, True, True),
+    C("isin", K(3, 1, 4, dtype=np.int64), K(4, 1, 5, 9, dtype=np.int64), assume_unique=True),
+    C("topk", F(3, 7), 4, 1, True, True),
     C("bucketize", F(7), K(-1.0, 0.0, 1.0), out_int32=True, constant=(0, 1)),
     # Fourier transforms
     *(C("fft." + n, Z(3, 4), dim=(1, 0), norm="ortho") for n in ("fft2", "ifft2", "ifftn", "irfft2", "irfftn")),
