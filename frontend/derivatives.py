@@ -17,7 +17,8 @@ from mlc.dialects import tensor as T
 from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
 from mlc.frontend.arguments import check_call, coded
-from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, push_call, record_call, requires_grad
+from mlc.frontend.autograd.function_modules import copy_of
+from mlc.frontend.autograd.function_node import FunctionRecord, push_call, record_call, requires_grad
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.autograd.tangents import any_tangent
 from mlc.frontend.axes import plain_int

@@ -18,7 +18,8 @@ from mlc.dialects.func import Call
 from mlc.frontend import eager, tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd import anomaly_mode
-from mlc.frontend.autograd.function_node import FunctionNode, copy_of
+from mlc.frontend.autograd.function_modules import copy_of
+from mlc.frontend.autograd.function_node import FunctionNode
 from mlc.frontend.autograd.graph import Node
 from mlc.frontend.autograd.operation_node import PULLBACK
 from mlc.frontend.location import user_loc

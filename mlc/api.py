@@ -20,11 +20,13 @@ from mlc.compiled import CompiledFunction
 from mlc.debugged import DebuggedEntry, taken_out
 from mlc.device_call import MISSED, learn
 from mlc.dialects.builtin import Module
-from mlc.dispatch_cache import STATES_KNOWN, RunAsPython, Specialization
+from mlc.dispatch_cache import STATES_KNOWN, Code, RunAsPython, Specialization
 from mlc.execution import execute, give_tangents, memory_of, record_for_backward, wrap
+from mlc.for_backward import for_backward
 from mlc.frontend import compiler as frontend
 from mlc.frontend.arguments import coded
-from mlc.frontend.autograd.function_node import FunctionRecord, copy_of, requires_grad
+from mlc.frontend.autograd.function_modules import copy_of
+from mlc.frontend.autograd.function_node import FunctionRecord, requires_grad
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
@@ -148,8 +150,14 @@ class Compiled(CompiledFunction):
         if code.recorded.captures is not None and not code.recorded.captures.fit():
             cache.forget()                            # a tensor that it reaches is of another type now
             return self.run(call)
+        call.captured = code.recorded.captured_operands(call.given)
+        code = for_backward(code, call, lambda module, device: native_code(
+            module, self.placement.at(device).timed(cache.timed)))
         out = timed("compiled function", self.signature.name, lambda: wrap(code, call, execute(code, call)),
                     call.arrays, lambda: memory_of(code, call))
+        if code.waits:                                     # it was compiled for calls that are recorded for backward
+            code.waits = False
+            fast_path.offer(self, cache.state(), call, code)
         if mode.enabled and record_for_backward(code, call, out):
             fast_path.offer_recorded(self, cache.state(), call, code)
         give_tangents(code, call, out)
@@ -167,19 +175,30 @@ class Compiled(CompiledFunction):
         device = device_of_call([*call.arrays, *(t.backing_array for t in reached)])
         debugged = taken_out(recorded.trace.module, device)
         frozen, own = self.freeze and debugged is None, len(call.arrays)
+        wanted = not frozen and not recorded.accumulates and requires_grad([*call.given, *reached])
         if frozen:
             check_device(self.signature.name, device)
             mark_constants(recorded, own, self.signature.name)
-        elif not recorded.accumulates and requires_grad([*call.given, *reached]):     # lowering consumes the recording
+        elif wanted:                                       # lowering consumes the recording
             recorded.function = FunctionRecord(copy_of(recorded.trace.module), self.signature.name)
         if device.startswith("mesh"):
             recorded.mark_results()
-        executable = native_code(recorded.trace.module, self.placement.at(device).timed(timed))
-        entry = without_constants(executable, recorded, own) if frozen else executable.entry("main")
-        if debugged is not None:
-            entry = DebuggedEntry(entry, debugged)
-        return Specialization(recorded, executable, entry, call.donated(),
-                              RepeatedCall.of(entry, recorded, own))
+        placement = self.placement.at(device).timed(timed)
+
+        def make() -> Code:
+            executable = native_code(recorded.trace.module, placement)
+            entry = without_constants(executable, recorded, own) if frozen else executable.entry("main")
+            if debugged is not None:
+                entry = DebuggedEntry(entry, debugged)
+            return Code(executable, entry, RepeatedCall.of(entry, recorded, own))
+
+        code = Specialization(recorded, make, call.donated())
+        code.splits = not (frozen or recorded.accumulates or debugged or code.donated or recorded.trace.unpadding
+                           or device.startswith("mesh"))
+        code.waits = code.splits and wanted and all(t.is_static for t in call.input_types())
+        if not code.waits:
+            _ = code.code                                  # errors are those of the first call
+        return code
 
     def _beside_python(self, call: Call) -> Any:
         from mlc.checked import checked_call

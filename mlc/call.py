@@ -159,9 +159,11 @@ class Call(Arguments):
     autocast        the autocast state that it is recorded in
     lookup          what to find its code by: all that the code depends on
     before          the arrays of captured tensors before the call, if a profile is on
+    left            what the code has left for backward: its results behind those of the function
     """
 
-    __slots__ = ("args", "autocast", "before", "captured", "keywords", "lookup", "marked", "signature", "target_device")
+    __slots__ = ("args", "autocast", "before", "captured", "keywords", "left", "lookup", "marked", "signature",
+                 "target_device")
 
     def __init__(self, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.signature, self.args, self.keywords = signature, args, keywords
@@ -173,6 +175,7 @@ class Call(Arguments):
         super().__init__(leaves, structure, specs)
         self.captured: list[Any] = []
         self.before: list[Any] = []
+        self.left: Sequence[Any] = ()
         self.target_device = signature.device or self.device
         self.lookup: Any = self.key if signature.device or self.device == CPU else (self.key, self.device)
         self.autocast = on_device(self.target_device) if state.autocast is not None else None

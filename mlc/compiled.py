@@ -262,7 +262,7 @@ class CompiledFunction:
     @property
     def entries(self) -> list[Entry]:
         """The compiled entries so far; each counts its calls."""
-        own = [code.entry for code in self.cache.all() if code.entry is not None]
+        own = [entry for code in self.cache.all() for entry in code.made]
         return own if self.direct is None else own + self.direct.entries
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.debug import Debug
-from mlc.frontend.autograd.function_node import copy_of
+from mlc.frontend.autograd.function_modules import copy_of
 from mlc.frontend.devices import CPU
 from mlc.ir.diag import UserError
 from mlc.ir.interp import Interpreter

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlc.call import Call, Signature
+from mlc.frontend.autograd.function_node import Split
 from mlc.frontend.compiler import compiler
 from mlc.frontend.generalize import fits
 from mlc.frontend.global_hooks import OF_ALL
@@ -17,6 +19,7 @@ from mlc.frontend.script.reached_state import GradientPresence, Payload
 from mlc.frontend.script.unread import names_read
 from mlc.frontend.script.words import Watch
 from mlc.frontend.tree import AttributeTree
+from mlc.ir.compilation_lock import compiling
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 from mlc.repeated_call import RepeatedCall
@@ -36,27 +39,70 @@ FROZEN_STATES_KNOWN = 2
 """The same for a frozen function, of which each state has constants of its own; former elements hardly come back."""
 
 
-@dataclass(frozen=True)
-class Specialization:
-    """Specialization of a function for some arguments.
+class Code(NamedTuple):
+    """Native code of a recording.
 
-    recorded    the recording, which rebuilds the Python result
-    executable  its code, unless there is nothing to compute
+    executable  the code
     entry       the entry to call
-    donated     the numbers of donated arrays
     repeated    its calls, where most inputs are those of the call before
     """
 
-    recorded: Recorded
     executable: Executable | None = None
     entry: Any = None
-    donated: tuple[int, ...] = ()
     repeated: RepeatedCall | None = None
+
+
+class Specialization:
+    """Specialization of a function for some arguments.
+
+    recorded  the recording, which rebuilds the Python result
+    donated   the numbers of donated arrays
+    split     for code of calls that are recorded for backward: what it leaves for that; None if that computes all
+    splits    whether calls that are recorded for backward may have code of their own
+    saving    that code, by the numbers of the inputs that require a gradient; None where there is none
+    waits     whether its own code has not been offered to the fast path: it is made when a call first asks for it
+    """
+
+    splits = waits = False
+
+    def __init__(self, recorded: Recorded, make: Callable[[], Code] = Code, donated: tuple[int, ...] = (),
+                 split: Split | None = None) -> None:
+        self.recorded, self.donated, self.split, self._make = recorded, donated, split, make
+        self.saving: dict[tuple[int, ...], Specialization | None] = {}
+
+    @cached_property
+    def code(self) -> Code:
+        """Its code."""
+        with compiling:                                    # once, whichever thread asks first
+            found = vars(self).get("code")
+            return self._make() if found is None else found
+
+    @property
+    def executable(self) -> Executable | None:
+        """The executable; None if there is nothing to compute."""
+        return self.code.executable
+
+    @property
+    def entry(self) -> Any:
+        """The entry to call; None if there is nothing to compute."""
+        return self.code.entry
+
+    @property
+    def repeated(self) -> RepeatedCall | None:
+        """Its calls, where most inputs are those of the call before."""
+        return self.code.repeated
 
     @property
     def images(self) -> list[Any]:
         """The image of its code, for saving."""
         return [] if self.executable is None else [self.executable.linked]
+
+    @property
+    def made(self) -> list[Any]:
+        """The entries that have been made so far: its own, and those of calls that are recorded for backward."""
+        own = self.code.entry if "code" in vars(self) else None
+        return [entry for entry in (own, *(e for s in self.saving.values() if s is not None for e in s.made))
+                if entry is not None]
 
 
 class RunAsPython:

@@ -12,6 +12,7 @@ from mlc.checks import Checks
 from mlc.dispatch_cache import Specialization
 from mlc.frontend.autograd.function_node import (
     FunctionRecord,
+    Saved,
     Unrecorded,
     differentiable_results,
     push_call,
@@ -38,7 +39,6 @@ _NOTHING = np.empty(0)
 def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
     recorded = code.recorded
-    call.captured = recorded.captured_operands(call.given)
     if profiling.recorder is not None:
         call.before = [x._array for x in call.captured if isinstance(x, Tensor)]
     if mode.enabled and recorded.captures is not None:
@@ -65,6 +65,8 @@ def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
         raise
     if code.donated:
         _consume(code, call)
+    if code.split is not None:
+        results, call.left = results[:code.split.results], results[code.split.results:]
     if Checks.anomaly is not None:
         before += [np.array(as_backing_array(x)) for x in recorded.reached(call.captured)]
         Checks.anomaly(results, lambda: record(call).trace.module, before)
@@ -204,7 +206,8 @@ def record_for_backward(code: Specialization, call: Call, out: Any) -> bool:
                    f"arguments of {name} were donated, and backward would need their elements",
                    "leave out donate, or call it within mlc.no_grad")
     else:
-        record_call(name, _function(code, call), recorded, operands, out)
+        saved = None if code.split is None else Saved(code.split, call.left)
+        record_call(name, function_of(code, call), recorded, operands, out, saved)
     return True
 
 
@@ -229,7 +232,7 @@ def give_tangents(code: Specialization, call: Call, out: Any) -> None:
     """Give what a call returned its tangents, if an argument or a tensor that the function captured is dual."""
     operands = [*call.operands(), *call.captured]
     if any_tangent(operands):
-        push_call(call.signature.name, _function(code, call), code.recorded, operands, out)
+        push_call(call.signature.name, function_of(code, call), code.recorded, operands, out)
 
 
 def _check_dual(code: Specialization, call: Call) -> None:
@@ -246,7 +249,7 @@ def _check_dual(code: Specialization, call: Call) -> None:
                         hint="call the function itself, which is not compiled")
 
 
-def _function(code: Specialization, call: Call) -> FunctionRecord:
+def function_of(code: Specialization, call: Call) -> FunctionRecord:
     """The function of a call as its derivatives need it."""
     function: FunctionRecord | None = code.recorded.function
     if function is None:                                   # it was compiled within no_grad

@@ -126,7 +126,8 @@ def _captured(call: Call, code: Specialization, state: State, returned: tuple[in
     changes, record = None, None
     if for_backward and returned is not None:
         record = RecordedCalls(recorded, own, returned, inputs,
-                               lambda given: _with_history(recorded, returned, own, code.entry.interface, given))
+                               lambda given: _with_history(recorded, returned, own, code.entry.interface, given),
+                               code.split)
     if returned is not None:
         changes = _changes(call, code, returned, before, record)
         if changes is None:
@@ -185,7 +186,8 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before
     assert captures is not None
     asks, enabled = captures.asks_autograd, captures.recorded_grad_mode
     history = _with_history(recorded, returned, own := len(call.arrays), interface)
-    placed = [*recorded.stored.values(), *(n for _, n in recorded.gradients if n is not None)]
+    left = range(len(interface.results) if code.split is None else code.split.results, len(interface.results))
+    placed = [*recorded.stored.values(), *(n for _, n in recorded.gradients if n is not None), *left]
     rest = set(range(len(interface.results))) - {*returned}
     if (sorted(placed) != sorted(rest) or any(a >= 0 for a in interface.aliases)
             or captures.keeps_history or captures.uses_changed_leaf
@@ -198,7 +200,8 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before
             return None
         return Changes([*recorded.stored.items()], [], returned, True,
                        _before(before, record.keep) if record.replaces else before,
-                       _after_recorded(captures.effects, record), records=True)
+                       _after_recorded(captures.effects, record), records=True,
+                       left=None if code.split is None else left)
     if asks and enabled and history and not recorded.accumulates:
         return None
     marked = history if recorded.accumulates else []

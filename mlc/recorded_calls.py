@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mlc.frontend.autograd.function_node import FunctionNode
+from mlc.frontend.autograd.function_node import FunctionNode, Saved, Split
 from mlc.frontend.autograd.graph import Edge, edge_to
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.tensor import Tensor, wrap
@@ -42,14 +42,16 @@ class RecordedCalls:
     returned  numbers of the results that a call returns
     inputs    the captured inputs of the code, which stay when the fast path is given up during a call
     history   the places of results that have a history at present, given the arguments that require a gradient
+    split     what the code leaves for backward; None if that computes all
     captured  what knows the state of the inputs that the guards are for
     """
 
     captured: CapturedInputs
 
     def __init__(self, recorded: Recorded, own: int, returned: Sequence[int], inputs: Sequence[Any],
-                 history: Callable[[tuple[int, ...]], list[int]]) -> None:
+                 history: Callable[[tuple[int, ...]], list[int]], split: Split | None) -> None:
         self.recorded, self.own, self.returned, self.inputs, self.history = recorded, own, returned, inputs, history
+        self.split = split
         self._state: object = None                         # of the captured inputs, that the plans are for
         self._plans: dict[tuple[int, ...], _Plan] = {}     # by the arguments that require a gradient
         self._replaced: dict[int, dict[int, Any]] = {}     # arrays by the thread that calls
@@ -66,8 +68,12 @@ class RecordedCalls:
         self._replaced[threading.get_ident()] = replaced
 
     def __call__(self, *values: Any) -> None:
-        """Record a call that has returned the first of the values on the others."""
-        count = len(self.returned)
+        """Record a call that has returned the first of the values on the others; the last is what it has left for
+        backward, if it leaves anything."""
+        count, saved = len(self.returned), None
+        if self.split is not None:
+            saved = Saved(self.split, values[-1], self.captured.reclaim)
+            values = values[:-1]
         given = values[count:]
         wanted = tuple([i for i, x in enumerate(given) if type(x) is Tensor and x.requires_grad])
         replaced = self._replaced.pop(threading.get_ident(), {})
@@ -78,7 +84,8 @@ class RecordedCalls:
         for j, x in replaced.items():
             operands[self.own + j] = wrap(x)               # a tensor, which hooks of saved tensors may ask for
         FunctionNode(self.recorded.function, plan.wrt, [*[edge_to(given[i]) for i in wanted], *plan.edges], operands,
-                     [self.returned[i] for i in plan.places], [values[i] for i in plan.places], self.recorded.depends)
+                     [self.returned[i] for i in plan.places], [values[i] for i in plan.places], self.recorded.depends,
+                     saved)
 
     def _plan(self, wanted: tuple[int, ...]) -> _Plan:
         if self._state is not self.captured.snapshot:

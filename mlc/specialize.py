@@ -126,11 +126,13 @@ def _learn(function: CompiledFunction, cache: DispatchCache, state: State, call:
             recompilation.log(function, report)
         function.reports.append(report)
     state.learn(code.recorded)
-    if call.signature.module is not None or (code.recorded.captures is not None and code.recorded.captures.inputs):
+    if code.waits or call.signature.module is not None or (
+            code.recorded.captures is not None and code.recorded.captures.inputs):
         state.reaching.append((bound_key(call.signature), *call.specified()))
     else:
         state.variants.append(variant_of(call, code.recorded, code.images))
-    fast_path.offer(function, state, call, code)
+    if not code.waits:
+        fast_path.offer(function, state, call, code)
     return code
 
 

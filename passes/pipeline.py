@@ -107,6 +107,12 @@ def distributed(overlap: bool) -> list[Step]:
         rows.remove("overlap_collectives")
     return [step for text in rows for step in parse_pipeline(text)]
 
+
+def splitting() -> Pipeline:
+    """The passes that make a forward and a backward function of a joint one."""
+    return Pipeline([*steps("tensor"), *parse_pipeline("split_joint")])
+
+
 ORDERS = {machine.order: _rows(machine) for machine in (CPU, GPU)}
 """The rows of the default machines, by kind."""
 ORDER = ORDERS["cpu"]

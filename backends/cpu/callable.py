@@ -286,7 +286,7 @@ def _reached(captured: CapturedInputs | None) -> Reached:
     changes, count = captured.changes, len(captured.entry.interface.results)
     if changes is None:
         return Reached(len(captured.inputs), count)
-    return Reached(len(captured.inputs), count, changes.returned, changes.records)
+    return Reached(len(captured.inputs), count, changes.returned, changes.records, changes.left is not None)
 
 
 def _wrapper(signature: Interface, tensors: bool, wrap: bool, reached: Reached) -> Library:

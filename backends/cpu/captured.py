@@ -12,6 +12,7 @@ nothing, and a call that fails has changed nothing.
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable as Function
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ from mlc.ir import sizes
 from mlc.ir.abi import Interface
 from mlc.ir.types import FunctionType
 
+_OURS = 2
+"""References to an array that nobody else holds, as `sys.getrefcount` counts them in `reclaim`."""
 ROW = 16
 """Bytes of an address and a word."""
 
@@ -59,6 +62,8 @@ class Changes:
     before     called before the code runs: it writes the inputs that are no tensors; None if there are none
     after      called on the returned tensors and the arguments when all is changed; None if there is nothing else to do
     records    whether that records the call for derivatives, so that arguments may have a history
+    left       the numbers of the results that `after` takes as its last argument, a tuple of arrays, and no other has;
+               None if it takes no such argument
     """
 
     stored: Sequence[tuple[int, int]]
@@ -68,6 +73,7 @@ class Changes:
     before: Function[[], None] | None
     after: Function[..., None] | None
     records: bool = False
+    left: Sequence[int] | None = None
 
 
 class Array(ctypes.Structure):
@@ -75,7 +81,8 @@ class Array(ctypes.Structure):
 
     array   of an input: the array that it had, which `State.arrays` keeps
     number  of the input or result
-    place   of a result: which of the inputs takes it over; -1 for a gradient, which is a new tensor
+    place   of a result: which of the inputs takes it over; -1 for a gradient, which is a new tensor; -2 - i for one
+            that becomes item i of the tuple of what a call leaves
     """
 
     _fields_ = [("slot", ctypes.c_void_p), ("array", ctypes.c_void_p), ("descr", ctypes.c_void_p),
@@ -88,10 +95,12 @@ class State(ctypes.Structure):
 
     keep   the Python objects that the pointers belong to
     metas  what autograd has of the tensors whose gradients are set: their gradients are slots of it
+    spare  the list of spare arrays
     """
 
     keep: tuple[Any, ...]
     metas: list[Any]
+    spare: list[Any]
     _fields_ = [
         ("users", ctypes.c_int64),                # calls that run
         ("inputs", ctypes.c_void_p), ("input_count", ctypes.c_int64),   # `Array`s of the tensors: their slots
@@ -101,6 +110,7 @@ class State(ctypes.Structure):
         ("spares", ctypes.c_void_p),              # list of arrays for them, or None
         ("changed", ctypes.c_void_p), ("changed_count", ctypes.c_int64),  # slots of tensors that are changed, in order
         ("cleared", ctypes.c_void_p), ("cleared_count", ctypes.c_int64),  # addresses of slots that are set to None
+        ("left_count", ctypes.c_int64),           # the last results are items of a tuple
         ("before", ctypes.c_void_p), ("after", ctypes.c_void_p),         # functions, or NULL
         ("weak", ctypes.c_int64), ("history", ctypes.c_int64),           # offsets of slots of tensors
         ("storage", ctypes.c_int64), ("view", ctypes.c_int64),
@@ -192,6 +202,16 @@ class CapturedInputs:
             self.callable = self._now = self._state = self.changes = None
             self.inputs, self.guards = (), _none
 
+    def reclaim(self, left: list[Any]) -> None:
+        """Have the next call take the arrays that one has left, the last of the list, if nobody else holds them. The
+        list is empty afterwards."""
+        state = self._state
+        for place in range(1, 0 if state is None else state.left_count + 1):
+            array = left.pop()
+            if sys.getrefcount(array) <= _OURS and state.spare[-place] is None:  # type: ignore[union-attr]
+                state.spare[-place] = array  # type: ignore[union-attr]
+        left.clear()
+
     @staticmethod
     def _unchanged(now: Captured, guards: Guards | None) -> bool:
         return guards is not None and (guards.rows, guards.number) == (now.guards, now.guard_count) and all(
@@ -267,7 +287,11 @@ class CapturedInputs:
                 cleared.append(slot)
             else:
                 places.append(_array(slot, *shapes[number], keep, number=number, place=-1))
-        results, spares = (Array * len(places))(*places), [None] * len(places)
+        left = changes.left or ()
+        places += [_array(0, *shapes[n], keep, number=n, place=-2 - i) for i, n in enumerate(left)]
+        results = (Array * len(places))(*places)
+        state.spare = spares = [None] * len(places)
+        state.left_count = len(left)
         changed = (ctypes.c_uint64 * len(changes.stored))(*sorted(_address(self.inputs[j], "_array")
                                                                   for j, _ in changes.stored))
         rows = (ctypes.c_uint64 * len(cleared))(*cleared)

@@ -380,17 +380,31 @@ def _put_gradient(builder: ModuleBuilder) -> None:
 
 def _commit(builder: ModuleBuilder) -> None:
     """commit_captured(self, captured): have tensors take over the results that are not returned, and set gradients;
-    arrays that they had are the spare ones of the next call. False with an exception if memory is short."""
-    a = Assembler(builder, "commit_captured", [PTR, PTR], I1)
+    arrays that they had are the spare ones of the next call. Returns a tuple of what the call leaves; NULL with an
+    exception if memory is short."""
+    a = Assembler(builder, "commit_captured", [PTR, PTR], PTR)
     self, captured = a.args
     state, none = _field(a, PTR, Captured, captured, "state"), a.load(PTR, self, offset(Callable, "none"))
-    failed = a.block()
+    failed, begun, given_up_all = a.block(), a.block(), a.block()
+    items = a.call("PyTuple_New", _field(a, I64, State, state, "left_count"))
+    a.branch(a.is_null(items), failed, begun)
+    a.start(begun)
     with _loop(a, _field(a, I64, State, state, "result_count")) as (k, following):
         row, item = _row(a, state, "results", k), _item(a, state, "spares", k)
         slot, place, fresh = _field(a, PTR, Array, row, "slot"), _field(a, I64, Array, row, "place"), a.load(PTR, item)
         gradient, tensor, replaced, kept, given_up = a.block(), a.block(), a.block(PTR, I1), a.block(), a.block()
+        other, left = a.block(), a.block()
         a.call("Py_IncRef", fresh)
-        a.branch(a.compare("slt", place, a.i64(0)), gradient, tensor)
+        a.branch(a.compare("slt", place, a.i64(0)), other, tensor)
+        a.start(other)
+        a.branch(a.compare("eq", place, a.i64(-1)), gradient, left)
+
+        a.start(left)                                        # to the tuple, which takes the reference of the list
+        a.call("PyTuple_SetItem", items, a.sub(a.i64(-2), place), fresh)
+        a.call("Py_DecRef", fresh)
+        a.call("Py_IncRef", none)
+        a.store(none, item)
+        following()
 
         a.start(tensor)
         taking, before = _row(a, state, "inputs", place), a.load(PTR, slot)
@@ -401,7 +415,7 @@ def _commit(builder: ModuleBuilder) -> None:
 
         a.start(gradient)
         before = a.call("put_gradient", self, state, slot, fresh)
-        a.branch(a.is_null(before), failed, replaced, (), (before, a.false))
+        a.branch(a.is_null(before), given_up_all, replaced, (), (before, a.false))
 
         a.start(replaced)
         old, known = replaced.args
@@ -419,6 +433,9 @@ def _commit(builder: ModuleBuilder) -> None:
         slot = a.load(PTR, a.at(_field(a, PTR, State, state, "cleared"), a.mul(k, a.i64(8))))
         a.call("Py_DecRef", _replace(a, slot, none))
         following()
-    a.ret(a.true)
+    a.ret(items)
+    a.start(given_up_all)
+    a.call("Py_DecRef", items)
+    a.goto(failed)
     a.start(failed)
-    a.ret(a.false)
+    a.ret(a.null)

@@ -39,12 +39,14 @@ class Reached(NamedTuple):
     results   the number of all results of the entry
     returned  which of them the call returns; None for all: it changes nothing
     records   whether the call is recorded for autograd afterwards, so that arguments may have a history
+    leaves    whether it leaves arrays for backward, which what is called afterwards takes as its last argument
     """
 
     inputs: int = 0
     results: int = 0
     returned: tuple[int, ...] | None = None
     records: bool = False
+    leaves: bool = False
 
     @property
     def changed(self) -> bool:
@@ -105,7 +107,7 @@ class _Wrapper(CheckedCall):
 
     def emit(self) -> None:
         a, interface = self.a, self.interface
-        self.made = a.alloca(max(len(interface.results) + len(interface.inputs), 1))
+        self.made = a.alloca(len(interface.results) + len(interface.inputs) + 1)
         self.shape = a.alloca(max([t.rank for t in interface.results] + [1]))
         for k in range(len(interface.results)):
             a.store(a.null, self.made, 8 * k)
@@ -302,11 +304,11 @@ class _Wrapper(CheckedCall):
     def commit(self) -> None:
         """Have what the call changes happen."""
         a, changed = self.a, self.a.block()
-        succeeded = a.call("commit_captured", self.self, self.captured)
+        self.left = a.call("commit_captured", self.self, self.captured)
         self.after = a.load(PTR, a.load(PTR, self.captured, offset(Captured, "state")), offset(State, "after"))
         a.call("Py_IncRef", self.after)                      # which takes NULL
         a.call("end_captured", self.captured)
-        a.branch(succeeded, changed, self.failed)
+        a.branch(a.is_null(self.left), self.failed, changed)
         a.start(changed)
 
     def hand_over(self) -> None:
@@ -333,13 +335,18 @@ class _Wrapper(CheckedCall):
     def call_after(self, count: int) -> None:
         """Call what is to be called on the results and the arguments."""
         a = self.a
-        asked, done = a.block(), a.block()
-        a.branch(a.is_null(self.after), done, asked)
+        asked, alone, done = a.block(), a.block(), a.block()
+        a.branch(a.is_null(self.after), alone, asked)
+        a.start(alone)
+        a.call("Py_DecRef", self.left)
+        a.goto(done)
         a.start(asked)
-        for i, obj in enumerate(self.objects):
+        given = [*self.objects, self.left] if self.reached.leaves else self.objects
+        for i, obj in enumerate(given):
             a.store(obj, self.made, 8 * (count + i))
-        answer = a.call("PyObject_Vectorcall", self.after, self.made, a.i64(count + len(self.objects)), a.null)
+        answer = a.call("PyObject_Vectorcall", self.after, self.made, a.i64(count + len(given)), a.null)
         a.call("Py_DecRef", self.after)
+        a.call("Py_DecRef", self.left)
         self.object_or_fail(answer)
         a.call("Py_DecRef", answer)
         a.goto(done)

@@ -8,12 +8,14 @@ call and `backward` does not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple
 
-from mlc.dialects import autodiff, func
+from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.debug import Debug
 from mlc.frontend import tree
+from mlc.frontend.autograd import function_modules
+from mlc.frontend.autograd.function_modules import copy_of, moves
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Edge, Node, edge_to
 from mlc.frontend.autograd.saved_tensors import save_arrays, unpack, with_histories
@@ -23,18 +25,13 @@ from mlc.frontend.devices import CPU, BackingArray, device_of_call
 from mlc.frontend.dispatch import native_call
 from mlc.frontend.in_place import views_follow
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.recorded_function import SHARING, Recorded
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
-from mlc.frontend.trace import Trace
-from mlc.frontend.tracer import Tracer
 from mlc.ir.call_pattern import Array, CallPattern, Items
 from mlc.ir.compilation_lock import compiling
-from mlc.ir.core import Symbol, located
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import state as profiling
 from mlc.ir.profiling import timed
-from mlc.ir.types import TensorType
 
 
 class FunctionRecord:
@@ -42,6 +39,7 @@ class FunctionRecord:
 
     name       its name in profiles
     pullbacks  vector-Jacobian products, by the operands that they are for and the results whose cotangents they take
+    splits     the same as pairs of functions, by the operands
     native     the same by compiled code, of a list of arrays on the CPU, which returns tensors; None before the first
                call, or if there is none, and what it returns for operands that it does not take
     """
@@ -51,6 +49,7 @@ class FunctionRecord:
         for op in list(module.inside(Debug)):              # the call has shown the values: its derivatives do not again
             op.erase()
         self.pullbacks: dict[Any, FunctionRecord] = {}
+        self.splits: dict[tuple[int, ...], Split | None] = {}
         self.entries: dict[tuple[str, bool], Entry] = {}   # by the device, and whether kernels are timed
         self.native: Callable[[list[Any]], Any] | None = None
 
@@ -73,8 +72,18 @@ class FunctionRecord:
         operands `wrt`."""
         key = wrt, present
         if key not in self.pullbacks:
-            self.pullbacks[key] = FunctionRecord(_pullback(self.module, wrt, present), f"{self.name}_backward")
+            module = function_modules.pullback(self.module, wrt, present)
+            self.pullbacks[key] = FunctionRecord(module, f"{self.name}_backward")
         return self.pullbacks[key]
+
+    def split(self, wrt: tuple[int, ...], present: tuple[int, ...]) -> Split | None:
+        """The function with what its pullback for the operands `wrt` and cotangents of the results `present` reads,
+        and that pullback; None if it computes all by itself."""
+        if wrt not in self.splits:
+            found = function_modules.split(self.module, wrt, present)
+            self.splits[wrt] = None if found is None else Split(self.name, *found, wrt, present,
+                                                                  len(self.results))
+        return self.splits[wrt]
 
     @property
     def results(self) -> Sequence[Any]:
@@ -87,7 +96,8 @@ class FunctionRecord:
         have one."""
         key = "tangents", tuple(wrt)
         if key not in self.pullbacks:
-            self.pullbacks[key] = FunctionRecord(_pushforward(self.module, wrt), f"{self.name}_forward_mode")
+            module = function_modules.pushforward(self.module, wrt)
+            self.pullbacks[key] = FunctionRecord(module, f"{self.name}_forward_mode")
         return self.pullbacks[key]
 
 
@@ -95,50 +105,46 @@ def _not_taken(operands: list[Any]) -> None:
     """Stands for the results of operands that native code does not take."""
 
 
-def copy_of(module: Module) -> Module:
-    """A copy, which lowering may consume."""
-    copy = module.clone()
-    assert isinstance(copy, Module)
-    return copy
+class Split:
+    """A function that also returns what its pullback reads, and the pullback of that.
+
+    forward   the module of the function: its results, and behind them what else is saved
+    backward  the module of the pullback: of the cotangents of the results `present`, and what is saved
+    wrt       the operands that it gives cotangents of
+    saved     what it reads besides cotangents: numbers among the operands and the results of `forward`
+    results   how many results the function itself has
+    kept      those of `saved` that are results of `forward`; the first are results of the function itself
+    """
+
+    def __init__(self, name: str, forward: Module, backward: Module, saved: tuple[int, ...], wrt: tuple[int, ...],
+                 present: tuple[int, ...], results: int) -> None:
+        self.name, self.forward, self.backward = name, forward, backward
+        self.saved, self.wrt, self.present, self.results = saved, wrt, present, results
+        count = len(next(f for f in func.functions(forward) if f.sym_name == "main").args)
+        self.kept = sorted(n - count for n in saved if n >= count)
+        self._pullbacks: dict[tuple[int, ...], FunctionRecord] = {}
+
+    def pullback(self, given: tuple[int, ...]) -> FunctionRecord:
+        """The function of cotangents of the results `given`, and of what is saved, that gives the cotangents."""
+        found = self._pullbacks.get(given)
+        if found is None:
+            module = self.backward
+            if given != self.present:
+                module = function_modules.without_cotangents(module, self.present, given)
+            found = self._pullbacks[given] = FunctionRecord(module, f"{self.name}_backward")
+        return found
 
 
-def _calling(module: Module) -> tuple[Trace, func.Func]:
-    """The trace of a function that calls @main of the module, and this."""
-    trace = Trace("main")
-    functions = func.functions(copy_of(module))
-    names = {f.sym_name for f in functions}
-    for f in functions:
-        f.detach()
-        if f.sym_name == "main":
-            forward = f
-            f.sym_name = Symbol(next(n for i in range(len(names) + 1) if (n := f"forward_{i}") not in names))
-            f.attrs["sym_visibility"] = "private"
-        trace.module.body.block.insert(f)
-    return trace, forward
+class Saved(NamedTuple):
+    """The values that a call of the forward function of a split one has left for backward.
 
+    arrays   its results behind those of the function
+    reclaim  takes the arrays back when backward has read them; None if it makes others
+    """
 
-def _pullback(module: Module, wrt: Sequence[int], present: Sequence[int]) -> Module:
-    trace, forward = _calling(module)
-    types = forward.function_type
-    with located(user_loc()), trace.recording():
-        operands = [trace.arg(t) for t in types.inputs]  # type: ignore[arg-type]
-        given = {i: trace.arg(types.results[i]) for i in present}  # type: ignore[arg-type]
-        cotangents = [given[i] if i in given else broadcast_to(cast(tracer(0.0), t.dtype), t.shape)
-                      for i, t in enumerate(types.results) if _moves(t)]
-        found = autodiff.vjp(forward, [t.value for t in operands], [t.value for t in cotangents], wrt)
-        trace.finish([Tracer(v, trace) for v in found[len(types.results):]])
-    return trace.module
-
-
-def _pushforward(module: Module, wrt: Sequence[int]) -> Module:
-    trace, forward = _calling(module)
-    types = forward.function_type
-    with located(user_loc()), trace.recording():
-        operands = [trace.arg(t) for t in types.inputs]  # type: ignore[arg-type]
-        tangents = [trace.arg(types.inputs[i]) for i in wrt]  # type: ignore[arg-type]
-        found = autodiff.jvp(forward, [t.value for t in operands], [t.value for t in tangents], wrt)
-        trace.finish([Tracer(v, trace) for v in found[len(types.results):]])
-    return trace.module
+    split: Split
+    arrays: Sequence[BackingArray]
+    reclaim: Callable[[list[Any]], None] | None = None
 
 
 class FunctionNode(Node):
@@ -148,39 +154,66 @@ class FunctionNode(Node):
     wrt       the positions of the operands that require a gradient
     numbers   the positions of the results that do
     depends   per result: the positions of the operands that it has a derivative by; None if that is not known
+    saved     what forward has left for backward; None if backward computes all from the operands
+    kept      what backward reads of the results, and of what forward has left; None once it has been dropped
     """
 
-    __slots__ = ("depends", "function", "numbers", "operands", "wrt")
+    __slots__ = ("depends", "function", "kept", "numbers", "operands", "saved", "wrt")
 
     def __init__(self, function: FunctionRecord, wrt: tuple[int, ...], edges: list[Edge], operands: Sequence[Any],
                  numbers: Sequence[int], results: Sequence[Tensor],
-                 depends: Sequence[frozenset[int]] | None = None) -> None:
+                 depends: Sequence[frozenset[int]] | None = None, saved: Saved | None = None) -> None:
+        if saved is not None and saved.split.wrt != wrt:
+            saved = None
+        self.kept = None if saved is None else _kept(saved, dict(zip(numbers, results)))
+        self.saved = None if self.kept is None or saved is None else saved._replace(arrays=())
         self.link(edges, results)
         self.function, self.wrt, self.numbers, self.depends = function, wrt, numbers, depends
         self.operands: Sequence[Any] | None = save_arrays(operands)
 
     @staticmethod
     def of(function: FunctionRecord, operands: Sequence[Any], results: dict[int, Tensor],
-           depends: Sequence[frozenset[int]] | None = None) -> FunctionNode:
+           depends: Sequence[frozenset[int]] | None = None, saved: Saved | None = None) -> FunctionNode:
         """The node of a call on these operands; `results` has those that require a gradient by their numbers."""
         wrt = tuple(i for i, x in enumerate(operands) if type(x) is Tensor and x.requires_grad)
         return FunctionNode(function, wrt, [edge_to(operands[i]) for i in wrt], operands, [*results],
-                            [*results.values()], depends)
+                            [*results.values()], depends, saved)
 
     def name(self) -> str:
         return "FunctionBackward"
 
     def pullback(self, cotangents: Sequence[Tensor | None]) -> tuple[FunctionRecord, list[Any]]:
-        """The function that `pull` calls, and what it is called with."""
+        """The function of all operands that gives the cotangents, and what it is called with."""
         assert self.operands is not None
         given = {number: x for number, x in zip(self.numbers, cotangents) if x is not None}
         return self.function.pullback(self.wrt, tuple(given)), [*unpack(self.operands), *given.values()]
 
+    def _split_pullback(self, cotangents: Sequence[Tensor | None]) -> tuple[FunctionRecord, list[Any]] | None:
+        """The function of what is saved that gives the cotangents, and what it is called with; None if there is
+        none."""
+        if self.saved is None:
+            return None
+        assert self.operands is not None and self.kept is not None
+        found = {number: x for number, x in zip(self.numbers, cotangents) if x is not None}
+        split, count = self.saved.split, len(self.operands)
+        given = {number: found[number] for number in split.present if number in found}
+        if len(given) < len(found):
+            return None
+        kept = dict(zip(split.kept, unpack(self.kept)))
+        operands = iter(unpack([self.operands[n] for n in split.saved if n < count]))
+        return split.pullback(tuple(given)), [
+            *given.values(), *(next(operands) if n < count else kept[n - count] for n in split.saved)]
+
     def pull(self, cotangents: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-        pullback, operands = self.pullback(cotangents)
         plain = not mode.enabled and duals.level is None
+        if plain and (of_saved := self._split_pullback(cotangents)) is not None:
+            pullback, operands = of_saved
+        else:
+            pullback, operands = self.pullback(cotangents)
         found: Sequence[Tensor] | None = pullback.native(operands) if plain and pullback.native is not None else None
-        if found is None:
+        if found is None and plain:
+            found = [wrap(x) for x in pullback.call(operands)]
+        elif found is None:
             operands = with_histories(operands, self.wrt, self.edges)
             found = [wrap(x) for x in pullback.call(operands)]
             if mode.enabled:
@@ -194,7 +227,17 @@ class FunctionNode(Node):
 
     def release(self) -> None:
         super().release()
-        self.operands = None
+        if self.saved is not None and self.saved.reclaim is not None and self.kept is not None:
+            self.saved.reclaim(self.kept)
+        self.operands = self.kept = self.saved = None
+
+
+def _kept(saved: Saved, results: dict[int, Tensor]) -> list[Any] | None:
+    """The values that backward reads besides operands, as a node keeps them; None if a result is not at hand."""
+    split = saved.split
+    if any(n < split.results and n not in results for n in split.kept):
+        return None
+    return save_arrays([results[n] if n < split.results else wrap(saved.arrays[n - split.results]) for n in split.kept])
 
 
 class Unrecorded(Node):
@@ -237,7 +280,7 @@ def push_call(name: str, function: FunctionRecord, recorded: Recorded, operands:
     a view of one, has them."""
     if not any_tangent(operands):
         return
-    moving = [n for n, t in enumerate(function.results) if _moves(t)]
+    moving = [n for n, t in enumerate(function.results) if moves(t)]
     returned = [(number if kind == "result" else number[1], kind, x)
                 for (kind, number), x in zip(recorded.outputs, tree.leaves(out)) if kind in ("result", *SHARING)]
     if recorded.trace.unpadding or not {n for n, _, _ in returned}.issuperset(moving):
@@ -250,13 +293,10 @@ def push_call(name: str, function: FunctionRecord, recorded: Recorded, operands:
             put_tangent(x, tangents[n])
 
 
-def _moves(type: Any) -> TypeGuard[TensorType]:
-    """Whether what has a type has a derivative."""
-    return isinstance(type, TensorType) and type.dtype.is_inexact
-
-
-def record_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any) -> None:
-    """Record a call of a function on `operands`, its arguments and what it captured, that returned `out`."""
+def record_call(name: str, function: FunctionRecord, recorded: Recorded, operands: Sequence[Any], out: Any,
+                saved: Saved | None = None) -> None:
+    """Record a call of a function on `operands`, its arguments and what it captured, that returned `out`, and has left
+    `saved` for backward."""
     results = differentiable_results(recorded, out, operands)
     if not results:
         return
@@ -264,7 +304,7 @@ def record_call(name: str, function: FunctionRecord, recorded: Recorded, operand
         Unrecorded(list(results.values()), f"a result of {name} has a data-dependent size, and such a call is not "
                    "differentiated by backward", "call its operations eagerly, or differentiate by mlc.grad")
     else:
-        FunctionNode.of(function, operands, results, recorded.depends)
+        FunctionNode.of(function, operands, results, recorded.depends, saved)
     for x in results.values():
         views_follow(x)
 
