@@ -167,7 +167,8 @@ class _Split:
             return False
         inside = [*self.pulled, *self.again]
         wanted = {name for op in inside for o in op.walk() for name in bodies.size_symbols(o)}
-        wanted |= {n for v in (*self.gradients, *self.saved) for n in sizes.symbols(*_shape(v))}
+        values = (*self.gradients, *self.cotangents, *self.saved)
+        wanted |= {n for v in values for n in sizes.symbols(*_shape(v))}
         wanted -= {n for v in (*self.saved, *self.cotangents) for n in bodies.bound_sizes(v.type)}
         for arg in primals:
             if found := wanted.intersection(bodies.bound_sizes(arg.type)):

@@ -309,7 +309,7 @@ def packing_of(kernel: Kernel, factors: tuple[Value, Value], m: int, n: int, k: 
     along_terms = [contiguity(load, k) == 1 for load in loads_of(factors[0]) if k in load.result.type.dims]
     by_terms = bool(along_terms) and all(along_terms)
     return Packing((not left.plain or (exceeds and (k not in left.along or rows <= ROWS // 2)))
-                   and {m, k} <= {*factors[0].type.dims},
+                   and {m, k} <= {*factors[0].type.dims} and n not in factors[0].type.dims,
                    possible and (across or not right.plain or (None if large else False)),
                    across and k in right.along, m in left.along or not (k in left.along or by_terms), large)
 
