@@ -13,7 +13,7 @@ from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
 from mlc.ir.machine import CPU, GPU, Cpu, Machine, Model
 from mlc.ir.passes import Instruments, Pass, Pipeline, Step, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
-from mlc.passes import fix_numerics
+from mlc.passes import fix_numerics, inline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,8 +109,11 @@ def distributed(overlap: bool) -> list[Step]:
 
 
 def splitting() -> Pipeline:
-    """The passes that make a forward and a backward function of a joint one."""
-    return Pipeline([*steps("tensor"), *parse_pipeline("split_joint")])
+    """The passes that make a forward and a backward function of a joint one. What a call saves is saved whole, so fewer
+    functions stay outlined than otherwise: none of the size of a norm."""
+    rows = [{"inline": f"inline{{small={inline.KERNEL_THRESHOLD}}}"}.get(text, text)
+            for level, text, _ in SHARED if level == "tensor"]
+    return Pipeline([step for text in (*rows, "split_joint") for step in parse_pipeline(text)])
 
 
 ORDERS = {machine.order: _rows(machine) for machine in (CPU, GPU)}

@@ -10,11 +10,15 @@ why    the two run at different times: `backward()` comes when the program has c
 
 The attribute `saved` of @f_backward has, for each argument behind the cotangents, its number among the primals and the
 results of @f_forward. Of the results of @f it has those that the attribute `returned` of @f lists, all if there is
-none. Saved are the results of operations that have loops of their own (products, reductions, scans, calls) and what
-such operations read, since those are written to memory anyway. What is computed element by element from these, or from
+none.
+
+Saved are the results of operations that have loops of their own (products, reductions, scans, calls) and what such
+operations read, since those are written to memory anyway. What is computed element by element from these, or from
 primals, is computed again, unless what it is computed from takes more memory than itself (as the random numbers do that
-a mask is made of). AOTAutograd's partitioners do the same with other weights (Horace He and Shangdi Yu 2022, "Min-Cut
-Optimal Recomputation"); JAX calls the policy `dots_saveable`.
+a mask is made of). What the results do not need is computed by backward, as the weights are that the derivative of
+attention computes anew. AOTAutograd's partitioners do the same with other weights (Horace He and Shangdi Yu 2022,
+"Min-Cut Optimal Recomputation"); JAX calls the policy `dots_saveable`. Composites of elements and reductions, such as
+norms, are taken apart before, so that what both halves compute of them is found to be the same.
 
 A function stays joint if a result depends on a cotangent, or backward needs a size that depends on data.
 """
@@ -25,11 +29,13 @@ from collections.abc import Sequence
 
 from mlc.dialects import func
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.traits import FusionInterface, Iteration, is_free
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType
+from mlc.passes import canonicalize, cse, decompose
 from mlc.passes.analysis.free_values import free_values
 from mlc.passes.differentiate import bodies
 from mlc.passes.forms import REAL
@@ -51,15 +57,20 @@ _ELEMENTS = (Iteration.POINTWISE, Iteration.INDEXED, Iteration.VIEW)
 
 def run(module: Op) -> None:
     """Split every function that is joint."""
-    for function in func.functions(module):
-        if JOINT in function.attrs:
-            _Split(function).run()
+    joint = [function for function in func.functions(module) if JOINT in function.attrs]
+    if joint:
+        decompose.expand(module, lambda op: not (isinstance(op, Composite) and op.of_elements))
+        canonicalize.run(module)
+        cse.run(module)
+    for function in joint:
+        _Split(function).run()
 
 
 class _Split:
     """One function while it is split.
 
     pulled  the operations that depend on a cotangent
+    forward the operations that the results need
     at_hand the results that backward may read
     order   the place of each operation
     saved   the values that backward takes from forward, or from its primals
@@ -76,6 +87,7 @@ class _Split:
         self.results, self.gradients = returned[:self.count], returned[self.count:]
         self.cotangents = function.args[self.primals:]
         self.pulled = self._depending(self.cotangents)
+        self.forward = self._needed([op for op in self.ops if op not in self.pulled], self.results)
         self.at_hand = {self.results[n] for n in function.attrs.get(RETURNED, range(self.count))}
         self.saved: dict[Value, None] = {}
         self.again = set[Op]()
@@ -97,6 +109,15 @@ class _Split:
                 moved.update(op.results)
         return out
 
+    def _needed(self, ops: Sequence[Op], values: Sequence[Value]) -> set[Op]:
+        """Those of the operations, in order, that compute values or do more than that."""
+        needed, out = {*values}, set[Op]()
+        for op in reversed(ops):
+            if not op.pure or op.binds_size or any(r in needed for r in op.results):
+                out.add(op)
+                needed.update(self.uses[op])
+        return out
+
     def _read_by_backward(self) -> list[Value]:
         """The values that backward reads and that depend on no cotangent, in the order in which they are computed."""
         read = dict.fromkeys(v for op in self.ops if op in self.pulled for v in self.uses[op])
@@ -109,9 +130,9 @@ class _Split:
         """Have backward know a value: save it, or what it is computed from."""
         leaves: dict[Value, frozenset[Value]] = {}
         for op in self._computing(value):
-            found = frozenset[Value]().union(*(leaves.get(x, frozenset((x,))) for x in op.operands))
+            found = frozenset[Value]().union(*(leaves.get(x, frozenset((x,))) for x in self.uses[op]))
             found -= self._known(found)
-            again = not found or is_free(op) or _bytes(found) < _bytes(op.results)
+            again = not found or is_free(op) or not _of_elements(op) or _bytes(found) < _bytes(op.results)
             leaves.update((r, found if again else frozenset((r,))) for r in op.results)
         chosen = leaves.get(value, frozenset((value,)))
         for x in sorted(chosen, key=lambda x: -1 if x.op is None else self.order[x.op]):
@@ -125,20 +146,18 @@ class _Split:
             op = work.pop().op
             if op is not None and op not in found and self._may_repeat(op):
                 found.add(op)
-                work += op.operands
+                work += self.uses[op]
         return sorted(found, key=self.order.__getitem__)
 
     def _may_repeat(self, op: Op) -> bool:
         """Whether backward may compute an operation again, which it does not yet."""
-        if op in self.again or any(r in self.saved or r in self.at_hand for r in op.results) or not op.pure \
-                or op.regions:
+        if op in self.again or any(r in self.saved or r in self.at_hand for r in op.results):
             return False
-        if not op.operands:
+        if op not in self.forward or (op.pure and not op.operands):
             return True
-        if not isinstance(op, FusionInterface) or op.iteration not in _ELEMENTS:
+        if not op.pure or op.regions or not _of_elements(op):
             return False
-        return is_free(op) or not any(user in self.order and user not in self.pulled and _has_loops(user)
-                                      for r in op.results for user in r.users)
+        return is_free(op) or not any(user in self.forward and _has_loops(user) for r in op.results for user in r.users)
 
     def _known(self, values: frozenset[Value]) -> frozenset[Value]:
         """Those of the values that backward has at no cost: primals, and what it has already."""
@@ -156,7 +175,7 @@ class _Split:
                 self.saved.setdefault(v)
             else:
                 self.again.add(v.op)
-                work += v.op.operands
+                work += self.uses[v.op]
 
     def _bind_sizes(self) -> bool:
         """Save primals that bind the sizes which backward uses and nothing else of it binds; whether all are bound, and
@@ -208,24 +227,25 @@ class _Split:
 
     def _function(self, suffix: str, takes: Sequence[Value], ops: Sequence[Op], gives: Sequence[Value]) -> Func:
         """A function behind this one, of these operations as far as they are needed."""
-        module, needed = self.function.parent, set(gives)
+        module, needed = self.function.parent, self._needed(ops, gives)
         assert module is not None
-        kept = list[Op]()
-        for op in reversed(ops):
-            if not op.pure or op.binds_size or any(r in needed for r in op.results):
-                kept.append(op)
-                needed.update(self.uses[op])
         name = func.free_symbol(module, f"{self.function.sym_name}_{suffix}")
         made = func.function(name, [v.type for v in takes], [v.name for v in takes])
         made.loc = self.function.loc
         mapping: dict[Value, Value] = dict(zip(takes, made.args))
         with at_end(made.block, self.function.loc):
-            for op in reversed(kept):
-                made.block.insert(op.clone(mapping))
+            for op in ops:
+                if op in needed:
+                    made.block.insert(op.clone(mapping))
             func.Return(tuple(mapping[v] for v in gives))
         made.update_type()
         module.insert(made, self.function)
         return made
+
+
+def _of_elements(op: Op) -> bool:
+    """Whether an operation computes or moves elements one by one."""
+    return isinstance(op, FusionInterface) and op.iteration in _ELEMENTS and not op.regions
 
 
 def _has_loops(op: Op) -> bool:

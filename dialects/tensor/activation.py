@@ -21,6 +21,7 @@ from mlc.ir.types import TensorType
 class _Activation(Composite):
     """An elementwise function; `emit` and `slope`, its derivative, compute in the accumulator type."""
 
+    of_elements = True
     x: Value
     vmap = leading
 

@@ -28,6 +28,7 @@ from mlc.ir.types import TensorType, f64, i64
 
 
 class AlongAxis(Composite):
+    of_elements = True
     x: Value
     axis: int
     vmap = along_axes

@@ -36,12 +36,16 @@ from mlc.ir.types import TensorType
 
 
 class Composite(TensorOp):
-    """An operation that can be decomposed into others."""
+    """An operation that can be decomposed into others.
+
+    of_elements  whether these are elementwise operations, reductions, and such composites alone
+    """
 
     cost = Cost.EXPENSIVE
     iteration = Iteration.COMPOSITE
     moves_elements = False
     checked_operand: ClassVar[int | None] = None
+    of_elements: ClassVar[bool] = False
 
     @property
     def needs_finite(self) -> bool:
@@ -81,6 +85,7 @@ class StopGradient(Composite, name="tensor.stop_gradient", blocks_gradient=True)
     """
 
     on_parts = parts.each_part
+    of_elements = True
     x: Value
     vmap = leading
 

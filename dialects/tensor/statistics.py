@@ -20,6 +20,7 @@ from mlc.ir.types import ComplexType, ScalarType, TensorType
 
 
 class _OverAxes(Composite):
+    of_elements = True
     x: Value
     axes: tuple[int, ...]
     vmap = along_axes
@@ -126,6 +127,8 @@ class Standardize(_OverAxes, name="tensor.standardize"):
 
 class _Norm(Composite):
     """Normalisation over `axes`; weight and bias have the sizes of these axes."""
+
+    of_elements = True
 
     def check_parameters(self, x: TensorType, axes: Sequence[int], parameters: Sequence[TensorType]) -> TensorType:
         self.check_axes(axes, x.rank)

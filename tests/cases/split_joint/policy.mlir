@@ -16,7 +16,9 @@ func.func @layers(%x: tensor<4x3xf32>, %w: tensor<3x5xf32>, %v: tensor<5x2xf32>,
 // CHECK:      module {
 // CHECK-NEXT:   func.func @layers_forward(%x: tensor<4x3xf32>, %w: tensor<3x5xf32>, %v: tensor<5x2xf32>) -> (tensor<4x2xf32>, tensor<4x5xf32>, tensor<4x5xi1>) {
 // CHECK-NEXT:     %h = tensor.dot_general %x, %w {batch = [], contract = {{\[\[}}1, 0]]} : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
-// CHECK-NEXT:     %a = tensor.relu %h : tensor<4x5xf32>
+// CHECK-NEXT:     %0 = tensor.full 0.0 : tensor<f32>
+// CHECK-NEXT:     %1 = tensor.compare le, %h, %0 : (tensor<4x5xf32>, tensor<f32>) -> tensor<4x5xi1>
+// CHECK-NEXT:     %a = tensor.select %1, %0, %h : (tensor<4x5xi1>, tensor<f32>, tensor<4x5xf32>) -> tensor<4x5xf32>
 // CHECK-NEXT:     %y = tensor.dot_general %a, %v {batch = [], contract = {{\[\[}}1, 0]]} : (tensor<4x5xf32>, tensor<5x2xf32>) -> tensor<4x2xf32>
 // CHECK-NEXT:     %zero = tensor.full 0.0 : tensor<f32>
 // CHECK-NEXT:     %off = tensor.compare le, %h, %zero : (tensor<4x5xf32>, tensor<f32>) -> tensor<4x5xi1>
