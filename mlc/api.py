@@ -44,6 +44,7 @@ from mlc.frontend.trace import state
 from mlc.frontend.tree import AttributeTree
 from mlc.frontend_compiler import FrontendCompiler
 from mlc.frozen import check_device, mark_constants, without_constants
+from mlc.ir.compilation_lock import compiling
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.profiling import timed
@@ -155,9 +156,11 @@ class Compiled(CompiledFunction):
             module, self.placement.at(device).timed(cache.timed)))
         out = timed("compiled function", self.signature.name, lambda: wrap(code, call, execute(code, call)),
                     call.arrays, lambda: memory_of(code, call))
-        if code.waits:                                     # it was compiled for calls that are recorded for backward
-            code.waits = False
-            fast_path.offer(self, cache.state(), call, code)
+        if code.waits:                                     # made now, after calls that are recorded for backward
+            with compiling:
+                waits, code.waits = code.waits, False
+            if waits:
+                fast_path.offer(self, cache.state(), call, code)
         if mode.enabled and record_for_backward(code, call, out):
             fast_path.offer_recorded(self, cache.state(), call, code)
         give_tangents(code, call, out)
@@ -193,9 +196,9 @@ class Compiled(CompiledFunction):
             return Code(executable, entry, RepeatedCall.of(entry, recorded, own))
 
         code = Specialization(recorded, make, call.donated())
-        code.splits = not (frozen or recorded.accumulates or debugged or code.donated or recorded.trace.unpadding
+        code.may_split = not (frozen or recorded.accumulates or debugged or code.donated or recorded.trace.unpadding
                            or device.startswith("mesh"))
-        code.waits = code.splits and wanted and all(t.is_static for t in call.input_types())
+        code.waits = code.may_split and wanted and all(t.is_static for t in call.input_types())
         if not code.waits:
             _ = code.code                                  # errors are those of the first call
         return code

@@ -201,7 +201,8 @@ class CompiledFunction:
     def peak_bytes(self, **numbers: int) -> int:
         """Compute the memory of a call before it is made: bytes of its arguments, its results and all between, at once.
 
-        Of several codes, it is that of the one whose symbols are given. Loops with a data-dependent trip count may
+        Of several codes, it is the most of those whose symbols are given; that of calls which are recorded for
+        `backward` has what they leave for it among its results. Loops with a data-dependent trip count may
         take more for their derivatives, while these run.
 
         Args:
@@ -216,15 +217,16 @@ class CompiledFunction:
         interfaces = [e.interface for e in self.entries]
         if not interfaces and (args := self.signature.specified()) is not None:
             interfaces = [i for image in self.prepare(args, {}).images for i in image.interfaces.values()]
-        interface = next((i for i in interfaces if set(i.symbols) == set(numbers)), None)
-        if interface is None:
+        found = [i for i in interfaces if set(i.symbols) == set(numbers)]
+        if not found:
             known = sorted({", ".join(i.symbols) or "none" for i in interfaces})
             raise UserError(f"{self.signature.name} has no code whose symbolic sizes are "
                             f"{', '.join(numbers) or 'none'}",
                             code="MLC0409", loc=user_loc(), hint="those of what is compiled so far: " + (
                                 "; ".join(known) if known else "nothing is, so call it once"))
-        types = [*interface.inputs, *(t for t, a in zip(interface.results, interface.aliases) if a < 0)]
-        return sum(sizes.evaluate(n, numbers) for n in (interface.arena, *(t.size * t.dtype.itemsize for t in types)))
+        return max(sum(sizes.evaluate(n, numbers) for n in (i.arena, *(
+            t.size * t.dtype.itemsize for t in (*i.inputs, *(t for t, a in zip(i.results, i.aliases) if a < 0)))))
+            for i in found)
 
     def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
         """Lower the function for these arguments, as `mlc.lower`.
@@ -257,7 +259,8 @@ class CompiledFunction:
     @property
     def signatures(self) -> list[str]:
         """The types of the specializations compiled so far."""
-        return [str(e.interface.type) for e in self.entries]
+        own = [text for code in self.cache.all() if (text := code.signature) is not None]
+        return own if self.direct is None else own + self.direct.signatures
 
     @property
     def entries(self) -> list[Entry]:

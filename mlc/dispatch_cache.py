@@ -21,7 +21,7 @@ from mlc.frontend.script.words import Watch
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType
+from mlc.ir.types import FunctionType, TensorType
 from mlc.repeated_call import RepeatedCall
 from mlc.variant import Variant
 
@@ -58,12 +58,12 @@ class Specialization:
     recorded  the recording, which rebuilds the Python result
     donated   the numbers of donated arrays
     split     for code of calls that are recorded for backward: what it leaves for that; None if that computes all
-    splits    whether calls that are recorded for backward may have code of their own
+    may_split whether calls that are recorded for backward may have code of their own
     saving    that code, by the numbers of the inputs that require a gradient; None where there is none
     waits     whether its own code has not been offered to the fast path: it is made when a call first asks for it
     """
 
-    splits = waits = False
+    may_split = waits = False
 
     def __init__(self, recorded: Recorded, make: Callable[[], Code] = Code, donated: tuple[int, ...] = (),
                  split: Split | None = None) -> None:
@@ -96,6 +96,15 @@ class Specialization:
     def images(self) -> list[Any]:
         """The image of its code, for saving."""
         return [] if self.executable is None else [self.executable.linked]
+
+    @property
+    def signature(self) -> str | None:
+        """The type of its entry, or of those of calls that are recorded, without what these leave for backward; None
+        if none has been made."""
+        if "code" in vars(self) and self.entry is not None:
+            type = self.entry.interface.type
+            return str(type if self.split is None else FunctionType(type.inputs, type.results[:self.split.results]))
+        return next((text for s in self.saving.values() if s is not None for text in [s.signature]), None)
 
     @property
     def made(self) -> list[Any]:

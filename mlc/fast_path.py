@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from mlc.compiled import CompiledFunction
 
 
+MOST_WANTED = 4
+"""Limit on the sets of arguments that require a gradient for which code has a fast path of its own."""
+
+
 def offer(function: CompiledFunction, state: State, call: Call, code: Specialization,
           for_backward: bool = False) -> None:
     """Add a fast path for calls like this one, provided that the captured state consists of variables only, or is
@@ -52,12 +56,17 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
 
 def offer_recorded(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
     """Add a fast path for calls like this one, which has been recorded for derivatives, unless that has been tried."""
-    repeated = code.repeated
-    if repeated is None or repeated.offered:
+    repeated, wanted = code.repeated, _wanted(call)
+    if repeated is None or wanted in repeated.offered or len(repeated.offered) >= MOST_WANTED:
         return
-    repeated.offered = True
+    repeated.offered.add(wanted)
     if code.recorded.function is not None and not code.donated:
         offer(function, state, call, code, for_backward=True)
+
+
+def _wanted(call: Call) -> tuple[int, ...]:
+    """The arguments that require a gradient."""
+    return tuple([i for i, x in enumerate(call.given) if type(x) is Tensor and x.requires_grad])
 
 
 def _offer_now(function: CompiledFunction, state: State, call: Call, code: Specialization, for_backward: bool) -> None:
@@ -201,7 +210,7 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before
         return Changes([*recorded.stored.items()], [], returned, True,
                        _before(before, record.keep) if record.replaces else before,
                        _after_recorded(captures.effects, record), records=True,
-                       left=None if code.split is None else left)
+                       left=None if code.split is None else left, wanted=_wanted(call))
     if asks and enabled and history and not recorded.accumulates:
         return None
     marked = history if recorded.accumulates else []

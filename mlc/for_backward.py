@@ -24,10 +24,10 @@ MOST = 4
 """Limit on the sets of inputs that require a gradient for which a function has code of its own."""
 
 
-def for_backward(code: Specialization, call: Call, compile: Compile) -> Specialization:
+def for_backward(code: Specialization, call: Call, native_code: Compile) -> Specialization:
     """The code of a call that is recorded for backward; `code` itself if it is not, or if backward reads arguments
     alone."""
-    if not (mode.enabled and code.splits):
+    if not (mode.enabled and code.may_split):
         return code
     wrt = tuple([i for i, x in enumerate((*call.operands(), *call.captured)) if type(x) is Tensor and x.requires_grad])
     if not wrt:
@@ -36,11 +36,11 @@ def for_backward(code: Specialization, call: Call, compile: Compile) -> Speciali
         with compiling:
             if wrt not in code.saving:
                 code.saving[wrt] = timed("compilation", call.signature.name,
-                                         lambda: _made(code, call, wrt, compile))
+                                         lambda: _code_of(code, call, wrt, native_code))
     return code.saving[wrt] or code
 
 
-def _made(code: Specialization, call: Call, wrt: tuple[int, ...], compile: Compile) -> Specialization | None:
+def _code_of(code: Specialization, call: Call, wrt: tuple[int, ...], native_code: Compile) -> Specialization | None:
     """Such code; None if there is to be none."""
     recorded = code.recorded
     if len(code.saving) >= MOST or (recorded.function is None and code.entry.interface.symbols):
@@ -52,7 +52,7 @@ def _made(code: Specialization, call: Call, wrt: tuple[int, ...], compile: Compi
     if split is None:
         return None
     device = device_of_call([as_backing_array(x) for x in (*call.arrays, *call.captured)])
-    found = compile(copy_of(split.forward), device)
+    found = native_code(copy_of(split.forward), device)
     entry = found.entry("main")
     made = Code(found, entry, RepeatedCall.of(entry, recorded, len(call.arrays)))
     return Specialization(recorded, lambda: made, split=split)

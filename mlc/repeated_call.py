@@ -34,7 +34,7 @@ class RepeatedCall:
     stored    numbers of captured inputs that take over results, with those of the results
     recycled  numbers of the results whose memory serves later calls
     fast      the fast paths of such calls: one of those that are recorded for derivatives, and one of others
-    offered   whether it has been tried to add the first of them
+    offered   for which arguments that require a gradient it has been tried to add the first of them
     known     per captured input: the array of the last call, or the one that a call has stored since; None for a copy
     """
 
@@ -48,7 +48,7 @@ class RepeatedCall:
         self.last: list[tuple[Array, int] | None] = [None] * len(self.results)
         self.lock = threading.Lock()
         self.fast: list[CapturedInputs] = []
-        self.offered = False
+        self.offered = set[tuple[int, ...]]()
 
     @staticmethod
     def of(entry: Any, recorded: Recorded, own: int) -> RepeatedCall | None:

@@ -18,6 +18,7 @@ from mlc.dialects.autodiff import has_cotangent
 from mlc.dialects.tensor.composite import Composite
 from mlc.frontend.autograd import function_modules
 from mlc.frontend.autograd.function_node import Split
+from mlc.ir.diag import Error
 from mlc.ir.interp import bind_sizes, run_function
 from mlc.ir.sizes import evaluate
 from mlc.ir.verify import verify
@@ -117,7 +118,6 @@ def test_what_is_left_is_reused_and_not_shared() -> None:
         y = f(x)
         places.append([a.__array_interface__["data"][0] for a in y.grad_fn.kept])
         y.sum().backward()
-    assert places[1] != places[2] or places[2] == places[3]
     assert places[2] == places[3]
     one, two = f(x), f(-x)                                 # both at once
     alone = [mlc.autograd.grad(m(a).sum(), m[0].weight)[0] for a in (x, -x)]
@@ -133,7 +133,7 @@ def test_calls_without_backward_leave_nothing() -> None:
             f(mlc.ones(2, 4))
         before = fast_calls(f)
         assert not f(mlc.ones(2, 4)).requires_grad and fast_calls(f) == before + 1
-    assert len({s.partition(" -> ")[2] for s in f.compiled.signatures}) == 2
+    assert [s.partition(" -> ")[2] for s in f.compiled.signatures] == ["tensor<2x3xf32>"]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -216,6 +216,7 @@ def test_hooks_see_what_is_left() -> None:
         y = f(x)
     y.sum().backward()
     assert packed.count((2, 8)) == 2                       # the activations, and their mask
+    f(x)                                                   # which does not write to what hooks have made
     assert all(mlc.allclose(p.grad, g) for p, g in zip(m.parameters(), wanted, strict=True))
 
 
@@ -227,3 +228,56 @@ def test_a_call_that_has_no_backward_is_forgotten() -> None:
     y.sum().backward()
     with pytest.raises(mlc.UserError, match="MLC0431"):
         y.sum().backward()
+
+
+def test_hooks_may_keep_what_they_are_given() -> None:
+    w = mlc.ones(3, requires_grad=True)
+    f = mlc.compile(lambda x: (x * w).exp())
+    with mlc.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = f(mlc.arange(3.0))
+    total, expected = y.sum(), (mlc.arange(3.0) * y.detach()).clone()
+    with mlc.no_grad():
+        y.mul_(0)
+    gradient, = mlc.autograd.grad(total, w)
+    assert mlc.allclose(gradient, expected)
+
+
+def test_checkpoints_of_compiled_modules() -> None:
+    m = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    f, x = mlc.compile(m), mlc.sin(mlc.arange(30.0)).reshape(5, 6)
+    for _ in range(3):
+        f(x)
+    a, b = (x.clone().requires_grad_() for _ in range(2))
+    for _ in range(2):
+        mlc.utils.checkpoint.checkpoint(f, a, use_reentrant=False).sum().backward()
+        m(b).sum().backward()
+    assert mlc.allclose(a.grad, b.grad, atol=1e-5)
+
+
+def test_a_function_without_a_derivative_can_be_called() -> None:
+    f = mlc.compile(lambda a: mlc.linalg.qr(a, mode="complete")[0])
+    y = f(mlc.sin(mlc.arange(15.0)).reshape(5, 3).requires_grad_())
+    with pytest.raises(Error, match="MLC0130"):
+        y.sum().backward()
+
+
+def test_complex_results_are_complex() -> None:
+    f = mlc.compile(lambda a: mlc.fft.fft(a @ a))
+    x = mlc.ones(4, 4, requires_grad=True)
+    for _ in range(3):
+        y = f(x)
+        assert y.dtype == mlc.complex64 and y.shape == (4, 4)
+    gradient, = mlc.autograd.grad(y.abs().sum(), x)
+    expected, = mlc.autograd.grad(mlc.fft.fft(x @ x).abs().sum(), x)
+    assert mlc.allclose(gradient, expected, atol=1e-4)
+
+
+def test_each_set_of_arguments_that_require_gradients_has_its_code() -> None:
+    f = mlc.compile(nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3)))
+    for wanted in (True, False, True, False, False, True, True, False):
+        y = f(mlc.ones(2, 4).requires_grad_(wanted))
+        assert y.grad_fn.split is not None
+    before = fast_calls(f)
+    for wanted in (True, False):
+        f(mlc.ones(2, 4).requires_grad_(wanted))
+    assert fast_calls(f) == before + 2

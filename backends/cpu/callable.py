@@ -286,7 +286,8 @@ def _reached(captured: CapturedInputs | None) -> Reached:
     changes, count = captured.changes, len(captured.entry.interface.results)
     if changes is None:
         return Reached(len(captured.inputs), count)
-    return Reached(len(captured.inputs), count, changes.returned, changes.records, changes.left is not None)
+    return Reached(len(captured.inputs), count, changes.returned, changes.records, changes.left is not None,
+                   changes.wanted)
 
 
 def _wrapper(signature: Interface, tensors: bool, wrap: bool, reached: Reached) -> Library:

@@ -31,7 +31,8 @@ from mlc.ir.abi import Interface
 from mlc.ir.types import FunctionType
 
 _OURS = 2
-"""References to an array that nobody else holds, as `sys.getrefcount` counts them in `reclaim`."""
+"""References to an array that nobody else holds, as `sys.getrefcount` counts them in `reclaim`: those of a variable and
+of an argument. No other thread runs between that and the store, which call nothing that gives up the GIL."""
 ROW = 16
 """Bytes of an address and a word."""
 
@@ -64,6 +65,7 @@ class Changes:
     records    whether that records the call for derivatives, so that arguments may have a history
     left       the numbers of the results that `after` takes as its last argument, a tuple of arrays, and no other has;
                None if it takes no such argument
+    wanted     the numbers of the arguments that have a history, and no others have; None if any may
     """
 
     stored: Sequence[tuple[int, int]]
@@ -74,6 +76,7 @@ class Changes:
     after: Function[..., None] | None
     records: bool = False
     left: Sequence[int] | None = None
+    wanted: tuple[int, ...] | None = None
 
 
 class Array(ctypes.Structure):

@@ -40,6 +40,7 @@ class Reached(NamedTuple):
     returned  which of them the call returns; None for all: it changes nothing
     records   whether the call is recorded for autograd afterwards, so that arguments may have a history
     leaves    whether it leaves arrays for backward, which what is called afterwards takes as its last argument
+    wanted    the numbers of the arguments that have a history, and no others have; None if any may
     """
 
     inputs: int = 0
@@ -47,6 +48,7 @@ class Reached(NamedTuple):
     returned: tuple[int, ...] | None = None
     records: bool = False
     leaves: bool = False
+    wanted: tuple[int, ...] | None = None
 
     @property
     def changed(self) -> bool:
@@ -181,19 +183,22 @@ class _Wrapper(CheckedCall):
         self.dims.append(dims)
 
     def check_histories(self) -> None:
-        """Leave a call in which nothing has a history to what does not record."""
-        a, none = self.a, self.field("none")
+        """Leave a call in which nothing has a history, or other arguments than the code is for, to the slow path."""
+        a, none, wanted = self.a, self.field("none"), self.reached.wanted
         found = a.compare("ne", a.load(I64, self.field("captured"), offset(Captured, "histories")), a.i64(0))
-        for obj, array in zip(self.objects, self.arrays):
+        for i, (obj, array) in enumerate(zip(self.objects, self.arrays)):
             tensor, other, known = a.block(), a.block(), a.block(I1)
             a.branch(a.compare("eq", obj, array), other, tensor)
             a.start(tensor)
             autograd = a.load(PTR, a.at(obj, self.field("autograd", I64)))
-            a.goto(known, a.or_(found, a.and_(a.not_null(autograd), a.compare("ne", autograd, none))))
+            a.goto(known, a.and_(a.not_null(autograd), a.compare("ne", autograd, none)))
             a.start(other)
-            a.goto(known, found)
+            a.goto(known, a.false)
             a.start(known)
-            found = known.args[0]
+            has = known.args[0]
+            if wanted is not None:
+                self.need(has if i in wanted else a.compare("eq", has, a.false))
+            found = a.or_(found, has)
         self.need(found)
 
     # -- the call

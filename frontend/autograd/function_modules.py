@@ -12,8 +12,12 @@ from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.trace import Trace
 from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Symbol, located
+from mlc.ir.diag import IRError, UserError
 from mlc.ir.types import TensorType
 from mlc.passes import pipeline
+
+NO_DERIVATIVE = ("MLC0130", "MLC0132")
+"""Errors of functions that have no derivative."""
 
 
 def copy_of(module: Module) -> Module:
@@ -76,8 +80,16 @@ def pullback(module: Module, wrt: Sequence[int], present: Sequence[int], keeps_r
 def split(module: Module, wrt: Sequence[int], present: Sequence[int]) -> tuple[Module, Module, tuple[int, ...]] | None:
     """The function with what its pullback reads behind its results, the pullback of cotangents and of that, and what
     it reads: numbers among the operands and the results of the first. None if the pullback computes all by itself."""
-    joint = pullback(module, wrt, present, keeps_results=True)
-    pipeline.splitting().run(joint)
+    types = next(f for f in func.functions(module) if f.sym_name == "main").function_type
+    if any(isinstance(t, TensorType) and t.dtype.is_complex for t in (*types.inputs, *types.results)):
+        return None                                        # the halves would take and give their parts
+    try:
+        joint = pullback(module, wrt, present, keeps_results=True)
+        pipeline.splitting().run(joint)
+    except (UserError, IRError) as error:
+        if error.code not in NO_DERIVATIVE:
+            raise
+        return None                                        # backward says so, if it is called
     functions: dict[str, func.Func] = {f.sym_name: f for f in func.functions(joint)}
     if "main_forward" not in functions:                    # it stays joint
         return None

@@ -2,7 +2,7 @@
 like record and run at once.
 
 What is kept for the derivative is the function as it was recorded, so that a change of the program's state between the
-call and `backward` does not matter.
+call and `backward` does not matter, and, where the code of the call has left it (`Saved`), what backward reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mlc.frontend.autograd import function_modules
 from mlc.frontend.autograd.function_modules import copy_of, moves
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Edge, Node, edge_to
-from mlc.frontend.autograd.saved_tensors import save_arrays, unpack, with_histories
+from mlc.frontend.autograd.saved_tensors import keeps_arrays, save_arrays, saved_by_place, unpack, with_histories
 from mlc.frontend.autograd.tangents import NoTangents, any_tangent, duals, put_tangent, tangent_of
 from mlc.frontend.compiler import Entry, compile_module
 from mlc.frontend.devices import CPU, BackingArray, device_of_call
@@ -39,7 +39,7 @@ class FunctionRecord:
 
     name       its name in profiles
     pullbacks  vector-Jacobian products, by the operands that they are for and the results whose cotangents they take
-    splits     the same as pairs of functions, by the operands
+    splits     the same as pairs of functions
     native     the same by compiled code, of a list of arrays on the CPU, which returns tensors; None before the first
                call, or if there is none, and what it returns for operands that it does not take
     """
@@ -49,7 +49,7 @@ class FunctionRecord:
         for op in list(module.inside(Debug)):              # the call has shown the values: its derivatives do not again
             op.erase()
         self.pullbacks: dict[Any, FunctionRecord] = {}
-        self.splits: dict[tuple[int, ...], Split | None] = {}
+        self.splits: dict[Any, Split | None] = {}
         self.entries: dict[tuple[str, bool], Entry] = {}   # by the device, and whether kernels are timed
         self.native: Callable[[list[Any]], Any] | None = None
 
@@ -79,11 +79,11 @@ class FunctionRecord:
     def split(self, wrt: tuple[int, ...], present: tuple[int, ...]) -> Split | None:
         """The function with what its pullback for the operands `wrt` and cotangents of the results `present` reads,
         and that pullback; None if it computes all by itself."""
-        if wrt not in self.splits:
+        if (wrt, present) not in self.splits:
             found = function_modules.split(self.module, wrt, present)
-            self.splits[wrt] = None if found is None else Split(self.name, *found, wrt, present,
+            self.splits[wrt, present] = None if found is None else Split(self.name, *found, wrt, present,
                                                                   len(self.results))
-        return self.splits[wrt]
+        return self.splits[wrt, present]
 
     @property
     def results(self) -> Sequence[Any]:
@@ -154,19 +154,21 @@ class FunctionNode(Node):
     wrt       the positions of the operands that require a gradient
     numbers   the positions of the results that do
     depends   per result: the positions of the operands that it has a derivative by; None if that is not known
-    saved     what forward has left for backward; None if backward computes all from the operands
-    kept      what backward reads of the results, and of what forward has left; None once it has been dropped
+    split     the function whose results `kept` are; None if backward computes all from the operands
+    kept      what backward reads of these; None once it has been dropped
+    reclaim   takes the arrays back that the call has left, the last of `kept`; None if it does not
     """
 
-    __slots__ = ("depends", "function", "kept", "numbers", "operands", "saved", "wrt")
+    __slots__ = ("depends", "function", "kept", "numbers", "operands", "reclaim", "split", "wrt")
 
     def __init__(self, function: FunctionRecord, wrt: tuple[int, ...], edges: list[Edge], operands: Sequence[Any],
                  numbers: Sequence[int], results: Sequence[Tensor],
                  depends: Sequence[frozenset[int]] | None = None, saved: Saved | None = None) -> None:
-        if saved is not None and saved.split.wrt != wrt:
+        if saved is not None and (saved.split.wrt != wrt or saved_by_place()):
             saved = None
         self.kept = None if saved is None else _kept(saved, dict(zip(numbers, results)))
-        self.saved = None if self.kept is None or saved is None else saved._replace(arrays=())
+        self.split = None if saved is None or self.kept is None else saved.split
+        self.reclaim = None if saved is None or not keeps_arrays() else saved.reclaim
         self.link(edges, results)
         self.function, self.wrt, self.numbers, self.depends = function, wrt, numbers, depends
         self.operands: Sequence[Any] | None = save_arrays(operands)
@@ -191,11 +193,12 @@ class FunctionNode(Node):
     def _split_pullback(self, cotangents: Sequence[Tensor | None]) -> tuple[FunctionRecord, list[Any]] | None:
         """The function of what is saved that gives the cotangents, and what it is called with; None if there is
         none."""
-        if self.saved is None:
+        split = self.split
+        if split is None:
             return None
         assert self.operands is not None and self.kept is not None
         found = {number: x for number, x in zip(self.numbers, cotangents) if x is not None}
-        split, count = self.saved.split, len(self.operands)
+        count = len(self.operands)
         given = {number: found[number] for number in split.present if number in found}
         if len(given) < len(found):
             return None
@@ -227,9 +230,9 @@ class FunctionNode(Node):
 
     def release(self) -> None:
         super().release()
-        if self.saved is not None and self.saved.reclaim is not None and self.kept is not None:
-            self.saved.reclaim(self.kept)
-        self.operands = self.kept = self.saved = None
+        if self.reclaim is not None and self.kept is not None:
+            self.reclaim(self.kept)
+        self.operands = self.kept = self.split = self.reclaim = None
 
 
 def _kept(saved: Saved, results: dict[int, Tensor]) -> list[Any] | None:
@@ -237,7 +240,8 @@ def _kept(saved: Saved, results: dict[int, Tensor]) -> list[Any] | None:
     split = saved.split
     if any(n < split.results and n not in results for n in split.kept):
         return None
-    return save_arrays([results[n] if n < split.results else wrap(saved.arrays[n - split.results]) for n in split.kept])
+    return save_arrays([wrap(as_backing_array(results[n]) if n < split.results else saved.arrays[n - split.results])
+                        for n in split.kept])              # tensors of their own: hooks may keep what they are given
 
 
 class Unrecorded(Node):

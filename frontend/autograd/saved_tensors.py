@@ -67,7 +67,13 @@ class Packed:
 
 
 class SavedTensorsHooks:
-    """Base of the hooks that decide how operands are saved."""
+    """Base of the hooks that decide how operands are saved.
+
+    by_place  whether they find saved tensors by their places among those of all nodes, which must not depend on which
+              code has served a call
+    """
+
+    by_place = False
 
     def save(self, given: Sequence[Any], left: Sequence[Any]) -> list[Any]:
         """The operands `given` as a node is to keep them; in `left`, those that it does not need are replaced."""
@@ -108,9 +114,19 @@ def save(given: Sequence[Any], left: Sequence[Any] | None = None) -> list[Any]:
 def save_arrays(given: Sequence[Any]) -> list[Any]:
     """The same for a node whose edges have the histories of the operands: of a tensor only the array is kept, unless
     that may be written to or the tensor is dual."""
-    if saving.hooks or duals.level is not None:
+    if not keeps_arrays():
         return save(given)
     return [x._array if type(x) is Tensor and x._storage is None else kept(x) for x in given]
+
+
+def keeps_arrays() -> bool:
+    """Whether `save_arrays` keeps arrays at present: there are no hooks, and no dual tensors."""
+    return not saving.hooks and duals.level is None
+
+
+def saved_by_place() -> bool:
+    """Whether tensors are saved by their places at present."""
+    return bool(saving.hooks) and saving.hooks[-1].by_place
 
 
 def unpack(saved: Sequence[Any]) -> list[Any]:

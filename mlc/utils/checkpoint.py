@@ -146,6 +146,8 @@ class _Frame(SavedTensorsHooks):
     count     of nodes that have been recorded
     """
 
+    by_place = True
+
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any],
                  repetition: AbstractContextManager[Any], checks: bool, draws_again: bool) -> None:
         self.function, self.repetition, self.checks = function, repetition, checks
@@ -227,6 +229,8 @@ def _copied(value: Any) -> Any:
 
 class _Repetition(SavedTensorsHooks):
     """Finds the operands of a repeated call."""
+
+    by_place = True
 
     def __init__(self, frame: _Frame) -> None:
         self.frame, self.count = frame, 0
