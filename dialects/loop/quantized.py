@@ -11,7 +11,7 @@ from mlc.dialects.loop.compute import Combining
 from mlc.dialects.loop.kernel import InKernel
 from mlc.dialects.loop.types import TileType, spanned, union
 from mlc.dialects.tensor.encodings import ENCODINGS, GROUP, Encoding, decode, groups_of_rows, parts_of_rows
-from mlc.ir.affine import AffineMap
+from mlc.ir.affine import AffineMap, dims_of
 from mlc.ir.core import Value
 from mlc.ir.types import ScalarType, Type, f32, i1, i8, i32
 
@@ -37,6 +37,10 @@ class LoadEncoded(Load, pure=False):
     @property
     def layout(self) -> Encoding:
         return ENCODINGS[self.encoding]
+
+    def is_within_rows(self, d: int) -> bool:
+        """Whether points along a dimension are different places of a row."""
+        return d in dims_of(self.map.results[-1])
 
     def infer(self) -> Type:
         type = check_access(self, self.buffer, self.map, self.tiles)

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from mlc.dialects import arith, loop, vector, x86vector
 from mlc.ir import sizes
-from mlc.ir.affine import dims_of
 from mlc.ir.core import Value
 from mlc.ir.sizes import AffineDim, Dim, Leaf
 from mlc.ir.types import ScalarType, Type, VectorType, f16, f32, i8, i16, i32
@@ -37,7 +36,7 @@ class Blocks:
         *row, place = op.map.results
         self.low, self.op, self.point, self.vector = low, op, point, low.scope.vector
         self.lanes = low.lanes if low.in_lanes(op.result.type.dims) else 0
-        if op.tiles or op.mask is not None or (self.lanes and (self.vector in dims_of(place))):
+        if op.tiles or op.mask is not None or (self.lanes and op.is_within_rows(self.vector)):
             op.fail("rows of blocks are the lanes of vectors: `vector` is their dimension", code="MLC0171")
         places = op.layout.elements // op.numbers
         here = at(low, place, point)

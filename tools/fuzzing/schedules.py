@@ -8,6 +8,7 @@ import random
 from mlc.dialects import loop
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
+from mlc.ir.core import Value
 from mlc.passes.schedule import transforms
 
 LARGEST = 1 << 9
@@ -59,17 +60,25 @@ def pack_panels(module: Module, rng: random.Random) -> None:
             transforms.strip_mine(kernel, m, size)
         _, contract = transforms.contraction(kernel)
         for side in ("lhs", "rhs"):
-            dims: tuple[int, ...] = getattr(contract, side).type.dims
+            factor: Value = getattr(contract, side)
+            dims: tuple[int, ...] = factor.type.dims
             around = transforms.enclosing_loops(contract)
             target = next((op for op in around if op.dim not in dims), None)
             if target is None or rng.random() < 0.3:
                 continue
             outside, inside = around[: around.index(target)], around[around.index(target):]
             blocks = dict(enumerate(kernel.schedule.tile[: kernel.parallel])) | {op.dim: op.step for op in outside}
-            own = [d for d in {op.dim for op in inside} & {*dims} if n not in dims and blocks.get(d, 2) % 2 == 0]
-            transforms.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
-                       2 if own else rng.choice((0, 2)) if n in dims else 0)
+            free = [d for d in dims if may_lie_in_lanes(factor, d)]
+            own = [d for d in {op.dim for op in inside} & {*free} if n not in dims and blocks.get(d, 2) % 2 == 0]
+            transforms.pack(kernel, side, rng.choice(own) if own else n if n in dims or not free else free[-1],
+                            2 if own else rng.choice((0, 2)) if n in dims else 0)
         if rng.random() < 0.3:
             transforms.unroll(kernel, k, 2)
 
 
+def may_lie_in_lanes(factor: Value, d: int) -> bool:
+    """Whether vectors along a dimension may hold a factor. Those of what groups of numbers have in common may not lie
+    within rows of blocks: each lane has a row of its own.
+    """
+    read = (op for root in transforms.slice_of(factor) for op in root.walk() if isinstance(op, loop.LoadEncoded))
+    return not any(op.numbers > 2 and op.is_within_rows(d) for op in read)
