@@ -420,3 +420,9 @@ def quantized(encoding: str, seed: int) -> Program:
 def test_random_panels_of_scales_have_a_row_for_each_lane(seed: int) -> None:
     """There are no vectors of the scales of one row's groups: the lowering refuses them (slow suite, seed 1055)."""
     packed(quantized("q8_0", seed))
+
+
+@pytest.mark.parametrize("seed", [1, 6])
+def test_random_panels_keep_the_order_of_sums(seed: int) -> None:
+    """Unrolled, groups of a product with q4_k would add two products, then two minima."""
+    packed(quantized("q4_k", seed))

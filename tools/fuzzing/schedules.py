@@ -25,7 +25,7 @@ def reschedule(module: Module, rng: random.Random) -> None:
         lanes = {op.dim for op in kernel.inside(loop.Reduce)}
         lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
         fixed = lanes | {op.dim for op in kernel.inside(loop.For) if op.unroll}
-        fixed |= {op.dim for op in kernel.inside(loop.Contract) if isinstance(op.acc.op, loop.Contract)}
+        fixed |= in_order(kernel)
         tile = [t if d in fixed else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
                 else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.schedule.tile)]
         for d in sorted({*range(len(tile))} - fixed, key=tile.__getitem__, reverse=True):
@@ -39,7 +39,8 @@ def reschedule(module: Module, rng: random.Random) -> None:
 def pack_panels(module: Module, rng: random.Random) -> None:
     """A random schedule with panels, sums in parts and packed factors for the contractions of a module.
 
-    Those that add in lanes have the lanes as a dimension of their tiles, and keep their schedule.
+    Those that add in lanes have the lanes as a dimension of their tiles, and keep their schedule. Sums to which several
+    contractions add are not unrolled.
     """
     for kernel in module.inside(Kernel):
         if next(kernel.inside(loop.Contract), None) is None or not kernel.parallel:
@@ -72,8 +73,13 @@ def pack_panels(module: Module, rng: random.Random) -> None:
             own = [d for d in {op.dim for op in inside} & {*free} if n not in dims and blocks.get(d, 2) % 2 == 0]
             transforms.pack(kernel, side, rng.choice(own) if own else n if n in dims or not free else free[-1],
                             2 if own else rng.choice((0, 2)) if n in dims else 0)
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and k not in in_order(kernel):
             transforms.unroll(kernel, k, 2)
+
+
+def in_order(kernel: Kernel) -> set[int]:
+    """The dimensions along which several contractions add to one sum: the size of their blocks is its order."""
+    return {op.dim for op in kernel.inside(loop.Contract) if isinstance(op.acc.op, loop.Contract)}
 
 
 def may_lie_in_lanes(factor: Value, d: int) -> bool:
