@@ -16,6 +16,7 @@ import numpy as np
 from mlc import rounding
 from mlc.array_difference import Array, shown, unlike
 from mlc.call import Call, record
+from mlc.checked_backward import compare_backward
 from mlc.checked_paths import again, compare_reaching, compare_wrappers
 from mlc.checked_state import ArgumentsOfCall, StateOfCall, Values
 from mlc.checks import Checks
@@ -140,6 +141,7 @@ def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call],
     compare(signature.name, plain, compiled, own, recorded_again)
     if compiled.error is not None:
         raise compiled.error
+    compare_backward(signature.name, compiled.result)
     if arguments is not None:
         donated = [i for i, name in enumerate(signature.names[: len(args)]) if name in signature.donate]
         Checks.apart(lambda: compare_wrappers(signature.name, function.wrappers, arguments, compiled.result, donated))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc.array_difference import Array, shown, unlike
+from mlc.checked_backward import compare_backward
 from mlc.checked_state import StateOfCall
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
@@ -110,6 +111,7 @@ def _compare_turns(name: str, path: Any, inputs: Any, arguments: Callable[[], li
         if found is REFUSED:
             return
         _same_state(name, turn, (found, before.values()), want)
+        compare_backward(name, found, last=True)
         if any(array.tobytes() != copy.tobytes() for array, copy in held):
             raise InternalError(f"compiled {name}, by its emitted wrapper, writes to memory that somebody else holds",
                                 code="MLC0903", loc=user_loc())

@@ -119,7 +119,11 @@ def test_what_is_left_is_reused_and_not_shared() -> None:
         places.append([a.__array_interface__["data"][0] for a in y.grad_fn.kept])
         y.sum().backward()
     assert places[2] == places[3]
+    y = f(x)
+    held = [(a, a.copy()) for a in y.grad_fn.kept]         # which nobody writes to
+    y.sum().backward()
     one, two = f(x), f(-x)                                 # both at once
+    assert all(np.array_equal(a, b) for a, b in held)
     alone = [mlc.autograd.grad(m(a).sum(), m[0].weight)[0] for a in (x, -x)]
     for y, expected in ((two, alone[1]), (one, alone[0])):
         assert mlc.allclose(mlc.autograd.grad(y.sum(), m[0].weight)[0], expected, atol=1e-5)

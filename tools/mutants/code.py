@@ -7,6 +7,7 @@ from mlc.tools.mutants.fault import Fault, rows
 ARITHMETIC, EMIT, WRAPPER, SUPPORT = ("passes/lower_to_llvm/arithmetic.py", "backends/emit_llvm.py",
                                       "backends/cpu/wrapper.py", "backends/cpu/support.py")
 ABSTRACT = "frontend/abstract_values.py"
+NODE = "frontend/autograd/function_node.py"
 RUNTIME, LOOPS, CHECKED = "frontend/script/runtime.py", "frontend/loop_carried.py", "backends/cpu/checked_call.py"
 DIRECT = "    if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS"
 ROW = "llvm.FNeg: lambda"
@@ -15,6 +16,7 @@ emit = rows("emission")
 call = rows("call")
 cache = rows("cache key")
 recorder = rows("recorder")
+backward = rows("backward")
 gpu = rows("gpu", "loop_to_gpu")
 
 FAULTS: tuple[Fault, ...] = (
@@ -81,6 +83,16 @@ FAULTS: tuple[Fault, ...] = (
           "        if isinstance(value, np.ndarray):"),
     cache("backends/fingerprint.py", "if name in _MESSAGES_ONLY:",
           "if name in (*_MESSAGES_ONLY, \"axis\", \"starts\"):"),
+    # what compiled calls leave for backward: cotangents, their order, the arrays of another call, of another place
+    backward(NODE, "*given.values(), *(next(operands)", "*[x * 2 for x in given.values()], *(next(operands)"),
+    backward("passes/split_joint.py", "tuple(numbers[v] for v in self.saved)",
+             "tuple(sorted(numbers[v] for v in self.saved))"),
+    backward("passes/split_joint.py", "numbers.setdefault(results[n], len(primals) + n)",
+             "numbers.setdefault(results[n], len(primals))"),
+    backward("backends/cpu/captured_call.py", "a.sub(a.i64(-2), place), fresh)", "a.i64(0), fresh)"),
+    backward("backends/cpu/captured.py", "state.spare[-place] = array", "state.spare[place - 1] = array"),
+    backward("mlc/fast_path.py", "*(n for _, n in recorded.gradients if n is not None), *left]",
+             "*(n for _, n in recorded.gradients if n is not None), *(left := [*left][::-1])]"),
     recorder(RUNTIME, "return then() if decided(test) else otherwise()", "return otherwise() if decided(test) else "
              "then()"),
     recorder(RUNTIME, "if_(not_(stop()), functools.partial(body, item)", "if_(stop(), functools.partial(body, item)"),

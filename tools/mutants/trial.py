@@ -49,6 +49,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("vectors", "numbers", "control", "moves"),
     "call": ("calls", "steps"), "cache key": ("calls", "moves", "steps"), "recorder": ("control", "writes"),
     "state": ("steps", "writes"), "complex": ("complex_numbers",), "quantized": ("quantized",), "images": ("images",),
+    "backward": ("backward", "steps"),
 }
 """The programs with which a fault of an area is looked for, in this order; the others come last."""
 
