@@ -27,7 +27,7 @@ from mlc.tools.fuzzing import functions, programs
 from tests.arrays import difference
 from tests.test_captured_inputs import fast_calls
 
-COUNT = 60
+COUNT = 30
 
 
 def joint_of(seed: int) -> tuple[Any, list[Any]] | None:
@@ -158,9 +158,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("used", [(0,), (-1,), (0, -1)], ids=["first", "last", "all"])
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+USED = {"first": (0,), "last": (-1,), "all": (0, -1)}
+CASES = [pytest.param(name, USED[used], dynamic, id=f"{name}-{used}-{'dynamic' if dynamic else 'static'}",
+                      marks=[] if used == "all" and (not dynamic or i % 4 == 0) else pytest.mark.slow)
+         for i, name in enumerate(FUNCTIONS) for used in USED for dynamic in (False, True)]
+
+
+@pytest.mark.parametrize(("name", "used", "dynamic"), CASES)
 def test_gradients_are_those_of_the_function(name: str, used: tuple[int, ...], dynamic: bool) -> None:
     f = FUNCTIONS[name]
     compiled = mlc.compile(f, dynamic=dynamic)
