@@ -22,7 +22,7 @@ from mlc.dialects.tensor.base import full
 from mlc.dialects.tensor.complex import ComplexOp
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.reduce import Reduce
-from mlc.dialects.tensor.traits import FACTS, HostOp, Iteration
+from mlc.dialects.tensor.traits import FACTS, FusionInterface, HostOp, Iteration
 from mlc.ir.core import REGISTRY, Op, Value, at_end, before
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Interpreter
@@ -230,6 +230,17 @@ def test_folding_matches_the_reference(name: str) -> None:
             want, = run(sample.build()[0], sample.arguments())
             assert isinstance(array, np.ndarray)
             assert difference(array, want, "bits") is None, str(sample)
+
+
+ELEMENTS = (Iteration.POINTWISE, Iteration.INDEXED, Iteration.VIEW, Iteration.REDUCE)
+
+
+@pytest.mark.parametrize("name", sorted({s.op for s in SAMPLES if getattr(REGISTRY[s.op], "of_elements", False)}))
+def test_composites_of_elements_are_of_elementwise_operations_and_reductions(name: str) -> None:
+    for sample in samples_of(name):
+        module = sample.build()[0]
+        find_pass("decompose").run(module)
+        assert {op.iteration for op in module.walk() if isinstance(op, FusionInterface)} <= {*ELEMENTS, Iteration.HOST}
 
 
 # -- derivatives ------------------------------------------------------------------------------------------------------
