@@ -155,7 +155,7 @@ class _Split:
             return False
         if op not in self.forward or (op.pure and not op.operands):
             return True
-        if not op.pure or op.regions or not _of_elements(op):
+        if not op.pure or not _of_elements(op):
             return False
         return is_free(op) or not any(user in self.forward and _has_loops(user) for r in op.results for user in r.users)
 

@@ -228,7 +228,7 @@ def test_hooks_see_what_is_left() -> None:
     assert all(mlc.allclose(p.grad, g) for p, g in zip(m.parameters(), wanted, strict=True))
 
 
-def test_a_call_that_has_no_backward_is_forgotten() -> None:
+def test_what_is_left_is_dropped_after_backward() -> None:
     f = mlc.compile(nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3)))
     for _ in range(3):
         f(mlc.ones(2, 4))

@@ -39,7 +39,6 @@ class FunctionRecord:
 
     name       its name in profiles
     pullbacks  vector-Jacobian products, by the operands that they are for and the results whose cotangents they take
-    splits     the same as pairs of functions
     native     the same by compiled code, of a list of arrays on the CPU, which returns tensors; None before the first
                call, or if there is none, and what it returns for operands that it does not take
     """
@@ -49,7 +48,6 @@ class FunctionRecord:
         for op in list(module.inside(Debug)):              # the call has shown the values: its derivatives do not again
             op.erase()
         self.pullbacks: dict[Any, FunctionRecord] = {}
-        self.splits: dict[Any, Split | None] = {}
         self.entries: dict[tuple[str, bool], Entry] = {}   # by the device, and whether kernels are timed
         self.native: Callable[[list[Any]], Any] | None = None
 
@@ -79,11 +77,8 @@ class FunctionRecord:
     def split(self, wrt: tuple[int, ...], present: tuple[int, ...]) -> Split | None:
         """The function with what its pullback for the operands `wrt` and cotangents of the results `present` reads,
         and that pullback; None if it computes all by itself."""
-        if (wrt, present) not in self.splits:
-            found = function_modules.split(self.module, wrt, present)
-            self.splits[wrt, present] = None if found is None else Split(self.name, *found, wrt, present,
-                                                                  len(self.results))
-        return self.splits[wrt, present]
+        found = function_modules.split(self.module, wrt, present)
+        return None if found is None else Split(self.name, *found, wrt, present, len(self.results))
 
     @property
     def results(self) -> Sequence[Any]:
