@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlc.call import Call, Signature
@@ -69,13 +68,16 @@ class Specialization:
                  split: Split | None = None) -> None:
         self.recorded, self.donated, self.split, self._make = recorded, donated, split, make
         self.saving: dict[tuple[int, ...], Specialization | None] = {}
+        self._code: Code | None = None
 
-    @cached_property
+    @property
     def code(self) -> Code:
         """Its code."""
-        with compiling:                                    # once, whichever thread asks first
-            found = vars(self).get("code")
-            return self._make() if found is None else found
+        if self._code is None:                             # no cached_property: before Python 3.12 it has another lock
+            with compiling:
+                if self._code is None:
+                    self._code = self._make()
+        return self._code
 
     @property
     def executable(self) -> Executable | None:
@@ -101,15 +103,15 @@ class Specialization:
     def signature(self) -> str | None:
         """The type of its entry, or of those of calls that are recorded, without what these leave for backward; None
         if none has been made."""
-        if "code" in vars(self) and self.entry is not None:
-            type = self.entry.interface.type
+        if self._code is not None and self._code.entry is not None:
+            type = self._code.entry.interface.type
             return str(type if self.split is None else FunctionType(type.inputs, type.results[:self.split.results]))
         return next((text for s in self.saving.values() if s is not None for text in [s.signature]), None)
 
     @property
     def made(self) -> list[Any]:
         """The entries that have been made so far: its own, and those of calls that are recorded for backward."""
-        own = self.code.entry if "code" in vars(self) else None
+        own = None if self._code is None else self._code.entry
         return [entry for entry in (own, *(e for s in self.saving.values() if s is not None for e in s.made))
                 if entry is not None]
 

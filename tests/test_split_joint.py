@@ -5,8 +5,11 @@ tests/cases/split_joint has what is saved.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,8 +19,10 @@ from mlc import nn
 from mlc.dialects import func
 from mlc.dialects.autodiff import has_cotangent
 from mlc.dialects.tensor.composite import Composite
+from mlc.dispatch_cache import Code, Specialization
 from mlc.frontend.autograd import function_modules
 from mlc.frontend.autograd.function_node import Split
+from mlc.ir.compilation_lock import compiling
 from mlc.ir.diag import Error
 from mlc.ir.interp import bind_sizes, run_function
 from mlc.ir.sizes import evaluate
@@ -289,3 +294,19 @@ def test_each_set_of_arguments_that_require_gradients_has_its_code() -> None:
     for wanted in (True, False):
         f(mlc.ones(2, 4).requires_grad_(wanted))
     assert fast_calls(f) == before + 2
+
+
+def test_code_is_made_under_one_lock() -> None:
+    """A thread that compiles asks for code, while another one waits to compile."""
+    one, two = (Specialization(mock.Mock()) for _ in range(2))
+    done = threading.Event()
+
+    def compiles() -> None:
+        with compiling:
+            threading.Thread(target=lambda: one.code, daemon=True).start()
+            time.sleep(0.1)                                # until it waits
+            assert two.code == Code()
+        done.set()
+
+    threading.Thread(target=compiles, daemon=True).start()
+    assert done.wait(20)
