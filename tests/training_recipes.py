@@ -12,7 +12,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 import mlc
 import mlc.distributed as dist
 from mlc import nn
+from mlc.backends.executable import Entry
 from mlc.backends.mesh import program
 from mlc.backends.transport import collectives, threads, transport
 from tests import expert_model
@@ -37,11 +38,10 @@ def _example(name: str) -> Any:
 
 digits, gpt, resnet18 = map(_example, ("digits", "gpt", "resnet18"))
 F = nn.functional
+R = TypeVar("R")
 Batch = tuple[Array, Array]
 NEAR = 0.05
 """Largest relative difference of the memory that a rank takes from what is told."""
-OBJECT = 1 << 10
-"""Bytes from which a block of memory is counted as one of a program, and not as an object of Python's."""
 SMALL = 0.02
 """The part that a step may send besides what a recipe has to, as for the loss, and tensors that are not divided."""
 MICROBATCHES = 4
@@ -244,21 +244,18 @@ TASKS = (
 
 @dataclass(frozen=True)
 class Memory:
-    """The bytes of a rank, a process, in a step.
+    """The bytes of the arrays of a rank, a process, in a step: taken at most, and told by the report.
 
-    taken    at most, with Python's objects
-    objects  of Python's objects when most is taken: of calls and requests, which no report tells
-    told     what the report says
+    Objects of Python's, of calls and requests, are in neither.
     """
 
     taken: int
-    objects: int
     told: int
 
     @property
     def difference(self) -> float:
         """How much more is taken than told, in proportion."""
-        return (self.taken - self.objects) / self.told - 1
+        return self.taken / self.told - 1
 
     @property
     def near(self) -> bool:
@@ -266,26 +263,30 @@ class Memory:
         return abs(self.difference) <= NEAR
 
 
-def _objects(step: Callable[[], Any]) -> int:
-    """The bytes of Python's objects when a step takes most memory, after a part of its program or within a collective.
+def _most_arrays(step: Callable[[], Any]) -> int:
+    """The most bytes of arrays that a step makes and has at once.
+
+    They are counted where there are most: when a segment has given its results and still has its arguments, and when a
+    collective has received. tracemalloc's own peak is elsewhere: where arrays and Python's objects together are most.
     """
-    most = objects = 0
+    most = 0
 
-    def noting(f: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*args: Any) -> None:
-            nonlocal most, objects
-            f(*args)
-            if (now := tracemalloc.get_traced_memory()[0]) > most:
-                taken = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, tracemalloc.__file__)])
-                most, objects = now, sum(t.size for t in taken.traces if t.domain == 0 and t.size < OBJECT)
-        return noted
+    def counting(f: Callable[..., R]) -> Callable[..., R]:
+        def counted(*args: Any) -> R:
+            nonlocal most
+            result = f(*args)
+            arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+            most = max(most, sum(t.size for t in tracemalloc.take_snapshot().filter_traces([arrays]).traces))
+            return result
+        return counted
 
-    with mock.patch.object(program.RankProgram, "_take", noting(program.RankProgram._take)), \
-            mock.patch.object(collectives, "wait_all", noting(transport.wait_all)):
+    with mock.patch.object(Entry, "call", counting(Entry.call)), \
+            mock.patch.object(program, "receive", counting(program.receive)), \
+            mock.patch.object(collectives, "wait_all", counting(transport.wait_all)):
         tracemalloc.start()
         step()
         tracemalloc.stop()
-    return objects
+    return most
 
 
 @functools.cache
@@ -351,11 +352,7 @@ class Training:
         x, y = map(self.place, next(self.task.batches(self.task.batch, 1)))
         report = dist.report(self.step, x, y)
         self.step(x, y)
-        objects = _objects(lambda: self.step(x, y))
-        tracemalloc.start()                                # counts what is made from now on
-        self.step(x, y)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        made = _most_arrays(lambda: self.step(x, y))
         scratch = max((a.memory.nbytes for a in program._scratch if a.memory is not None), default=0)
         held = [*self.model.parameters(), *self.model.buffers(), x, y,
                 *(s for state in self.optimizer.state.values() for s in state.values())]
@@ -363,8 +360,7 @@ class Training:
         arrays = {id(array): array.nbytes for array in backing}
         if report.positions and self.mesh is not None:
             report = report.positions[self.mesh._ranks.topology.position(self.mesh._ranks.rank, ("stage",))]
-        return Memory(sum(arrays.values()) + scratch + peak, objects,
-                      report.arguments + report.results + report.between)
+        return Memory(sum(arrays.values()) + scratch + made, report.held)
 
     def sent(self) -> float:
         """The bytes that this rank has sent so far in collectives of programs."""

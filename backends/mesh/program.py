@@ -184,16 +184,16 @@ class RankProgram:
         """
         _ = self.mesh.transport                            # refuses an abstract mesh
         agree = self.mesh.begin_agreement(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike)) \
-            if self.communicates or alike else lambda: None
+            if self.communicates or alike else _agreed
         values: list[Any] = [*(args[i] for i in self.takes), *[None] * (self.slots - len(self.takes))]
         sent: list[tuple[int, Request]] = []
         begun: list[tuple[int, Callable[[], Array]]] = []
         for i, step in enumerate(self.steps):
             if i == self._first:                           # what is computed before that is of this rank alone
                 agree()
+                agree = _agreed                            # what the others have sent is no longer held
             self._take(step, values, sent, begun)
-        if self._first == len(self.steps):
-            agree()
+        agree()                                            # if nothing is communicated
         for to, request in sent:
             wait_for("shard.send", to, request, self.mesh.transport.deadline(None))
         found = dict(zip(self.gives, (values[slot] for slot in self.results)))
@@ -238,6 +238,10 @@ class RankProgram:
             values[slot] = x
         for slot in step.last:
             values[slot] = None
+
+
+def _agreed() -> None:
+    """There is nothing to agree about, or all have agreed."""
 
 
 def _put_together(steps: Sequence[_Step]) -> None:

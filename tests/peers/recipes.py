@@ -55,9 +55,8 @@ def of_processes(what: str, task: Task, recipe: Recipe, ranks: int) -> list[dict
 def memory(task: Task, recipe: Recipe, ranks: int) -> bool:
     """Compare the memory of ranks that are processes; returns whether all is well."""
     worst = max((Memory(**row) for row in of_processes("memory", task, recipe, ranks)), key=lambda m: abs(m.difference))
-    print(f"{task.name:9} {recipe.name:18} {ranks} ranks: a rank takes {worst.taken - worst.objects} bytes besides "
-          f"{worst.objects} of Python's objects, told are {worst.told}, {worst.difference:+.1%}"
-          f"{'' if worst.near else '  WRONG'}", flush=True)
+    print(f"{task.name:9} {recipe.name:18} {ranks} ranks: the arrays of a rank take {worst.taken} bytes, told are "
+          f"{worst.told}, {worst.difference:+.1%}{'' if worst.near else '  WRONG'}", flush=True)
     return worst.near
 
 
