@@ -21,7 +21,7 @@ import mlc
 import mlc.distributed as dist
 from mlc import nn
 from mlc.backends.executable import Entry
-from mlc.backends.mesh import program
+from mlc.backends.mesh import carry_out, program
 from mlc.backends.transport import collectives, threads, transport
 from tests import expert_model
 from tests.arrays import Array
@@ -281,7 +281,7 @@ def _most_arrays(step: Callable[[], Any]) -> int:
         return counted
 
     with mock.patch.object(Entry, "call", counting(Entry.call)), \
-            mock.patch.object(program, "receive", counting(program.receive)), \
+            mock.patch.object(program, "receive", counting(carry_out.receive)), \
             mock.patch.object(collectives, "wait_all", counting(transport.wait_all)):
         tracemalloc.start()
         step()
