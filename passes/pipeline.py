@@ -31,6 +31,7 @@ SHARED: Rows = (
     ("tensor", "cse", "forward and backward function have common subexpressions"),
     ("tensor", "dead_argument_elimination",
      "unused cotangents, across calls too; last, when uses are final"),
+    ("loop", "block_attention", "attention and its derivative are whole, and final"),
     ("loop", "decompose", "the passes below handle primitives only"),
     ("loop", "canonicalize", "decompositions contain identities"),
     ("loop", "cse", "decompositions have common subexpressions: softmax and its derivative"),
@@ -128,6 +129,7 @@ BEFORE: tuple[tuple[str, str, str], ...] = (
     ("constrain_sizes", "decompose_complex", "rewriting an operation drops its size constraints"),
     ("decompose_complex", "grad", "derivatives are taken of real functions"),
     ("grad", "decompose", "composites have derivatives of their own"),
+    ("block_attention", "decompose", "blocks are of attention, not of what it is made of"),
     ("decompose", "fix_numerics", "only primitives have a reduction order"),
     ("inline", "fuse", "kernels contain no calls"),
     ("cse", "fuse", "common subexpressions would be fused twice"),
@@ -190,6 +192,10 @@ def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma",
     return [Step(s.transform, (*s.options, *_options(s.transform, machine, products))) for s in out]
 
 
+SCORES_ON_GPU = 1 << 31
+"""Bytes of the scores that attention on a GPU takes at once: few blocks would leave it idle, and fill no cache."""
+
+
 def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
     """Machine-dependent options of a pass that differ from its defaults."""
     if transform.name == "fix_numerics":
@@ -199,6 +205,8 @@ def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str,
         cpu = machine.of(Cpu) if machine.order == "cpu" else None
         wanted = {} if cpu is None else {"panels": True, "pairs": cpu.bf16_dot, "quads": cpu.byte_dot}
         return tuple((name, True) for name, value in wanted.items() if value)
+    if transform.name == "block_attention" and machine.order != "cpu":
+        return (("most", SCORES_ON_GPU), ("block", SCORES_ON_GPU))
     default = transform.defaults.get("machine")
     restricted = machine.of(type(default)) if isinstance(default, Machine) else None
     return () if restricted == default else (("machine", restricted),)

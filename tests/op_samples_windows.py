@@ -184,6 +184,22 @@ def _attention() -> list[Sample]:
     return out
 
 
+def _attention_grad() -> list[Sample]:
+    out = []
+    for q, k, v, result, mask, causal in (
+            ("3x4x", "5x4x", "5x2x", "3x2x", "3x5x", False), ("2x3x4x", "2x5x4x", "2x5x3x", "2x3x3x", None, True),
+            ("2x3x4x", "3x4x", "3x3x", "2x3x3x", "1x3x", True), ("1x1x", "1x1x", "1x1x", "1x1x", None, True),
+            ("2x3x2x4x", "2x3x4x", "2x3x1x", "2x3x2x1x", "2x1x1x3x", False),
+            ("0x4x", "5x4x", "5x2x", "0x2x", None, False), ("Bx3x4x", "BxCx4x", "BxCx4x", "Bx3x4x", None, False)):
+        types = tuple(t(f"{s}f64") for s in (q, k, v, result, result))
+        out.append(Sample(types, lambda q, k, v, o, ct, c=causal: tensor.AttentionGrad(q, k, v, o, ct, None, 0.4, c)))
+        out += [Sample((*types, t(f"{mask}{d}")),
+                       lambda q, k, v, o, ct, m, c=causal: tensor.AttentionGrad(q, k, v, o, ct, m, 0.4, c))
+                for d in ("f64", "i1") if mask]
+    return out + [Sample((t(f"2x3x{d}"),) * 5, lambda q, k, v, o, ct, wide=wide: tensor.AttentionGrad(
+        q, k, v, o, ct, None, 0.5, wide=wide)) for d, wide in (("bf16", False), ("f32", True))]
+
+
 def _standardize() -> list[Sample]:
     return [Sample((t(x),), lambda x, axes=axes: tensor.Standardize(x, axes)) for x, axes in (
         ("7xf64", (0,)), ("2x3xf64", (1,)), ("0x3xf64", (1,)), ("1x5xf64", (1,)), ("2x3x5xf64", (0, 2)),
@@ -191,4 +207,4 @@ def _standardize() -> list[Sample]:
 
 
 SAMPLES = (*_windows(), *_packed(), *_convolution(), *_pooling(), *_cumulative(), *_scatter(), *_dynamic(),
-           *_standardize(), *_attention())
+           *_standardize(), *_attention(), *_attention_grad())

@@ -67,7 +67,7 @@ FAULTS: tuple[Fault, ...] = (
         "of_x = ct", "tensor.dynamic_update_slice", "dynamic_update_slice"),
     vjp("dialects/tensor/convolution.py", "low.append((k - 1) * axis.dilation - axis.low)",
         "low.append(k - 1 - axis.low)", "tensor.convolution", "convolution"),
-    vjp("dialects/tensor/attention.py", "weights * (of_weights - sum_kept(ct * widened(self.result), (last,)))",
+    vjp("dialects/tensor/attention.py", "weights * (of_weights - sum_kept(ct * widened(self.out), (last,)))",
         "weights * of_weights", "tensor.attention", "attention"),
     vjp("dialects/tensor/along_axis.py", "product - result * sum_kept(product, (self.axis,))",
         "product - sum_kept(product, (self.axis,))", "tensor.softmax", "softmax"),

@@ -67,8 +67,8 @@ FAULTS: tuple[Fault, ...] = (
                "count = self.scattered(full(0, ct, self.x.type.shape), cast(new, ct.type.dtype), \"add\")",
                rule="tensor.scatter", ops="scatter scatter_along"),
     # attention with a mask of floats that is learned, such as a bias by position: its gradient is scaled, too
-    derivative("dialects/tensor/attention.py", "cast(unbroadcast(of_scores, self.mask), self.mask.type.dtype)",
-               "cast(unbroadcast(scaled, self.mask), self.mask.type.dtype)", rule="tensor.attention", ops="attention"),
+    derivative("dialects/tensor/attention.py", "found.append(unbroadcast(of_scores, self.mask))",
+               "found.append(unbroadcast(scaled, self.mask))", rule="tensor.attention", ops="attention"),
     # conv_transpose2d(x, w, stride=2, padding=1, output_padding=1): the gradient by w
     derivative("dialects/tensor/convolution.py",
                "Axis(axis.spread, span - axis.low, span - axis.high, axis.dilation)",
