@@ -59,9 +59,10 @@ def trained(model: nn.Module, place: Callable[[Any], Any], schedule: str, microb
 
 @pytest.mark.parametrize(("stages", "schedule", "axes"), [
     (2, "gpipe", {"stage": 2}), (2, "1f1b", {"stage": 2}), (4, "1f1b", {"stage": 4}), (4, "interleaved", {"stage": 2}),
-    (3, "gpipe", {"stage": 2}), (4, "1f1b", {"stage": 2}), (2, "1f1b", {"stage": 2, "data": 2})])
+    (3, "gpipe", {"stage": 2}), (4, "1f1b", {"stage": 2}), (2, "1f1b", {"stage": 2, "data": 2}),
+    (4, "1f1b", {"data": 2})])
 def test_a_pipeline_trains_as_one_device(stages: int, schedule: str, axes: dict[str, int]) -> None:
-    """To the bit, unless the batch is divided, too."""
+    """To the bit, unless the batch is divided, too. On a mesh without stages, each rank has all of them."""
     base = network(stages)
     losses, weights = trained(copy.deepcopy(base), mlc.tensor, schedule)
 
@@ -74,7 +75,7 @@ def test_a_pipeline_trains_as_one_device(stages: int, schedule: str, axes: dict[
 
     found = threads.run(int(np.prod(list(axes.values()))), rank)
     for held, (got, moved) in found:
-        assert sum(held) == len(weights) // axes["stage"] or stages == 3, "each rank holds the weights of its stages"
+        assert sum(held) == len(weights) // axes.get("stage", 1) or stages == 3, "each rank holds the weights of its stages"
         if "data" not in axes:
             assert got == losses and all(np.array_equal(a, b) for a, b in zip(moved, weights))
         np.testing.assert_allclose(got, losses, rtol=1e-5)
@@ -372,7 +373,6 @@ def test_what_is_no_pipeline_is_refused() -> None:
     assert odd.code == "MLC0983" and "rounds of 2 microbatches, and there are 1" in odd.message
     assert refused(network(2), mesh, microbatches=3).code == "MLC0985"
     assert refused(network(2), mesh, schedule="zigzag").code == "MLC0983"
-    assert refused(network(2), dist.mesh({"data": 2}, abstract=True), schedule="1f1b").code == "MLC0983"
 
 
 @pytest.mark.parametrize("by_hand", [False, True])

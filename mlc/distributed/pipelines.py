@@ -57,6 +57,7 @@ def stage(module: M, number: int) -> M:
     What is computed of its results is there too, until a module of a later stage takes it. Call this before
     `distribute`, which puts the module's parameters on the ranks of the stage. On a mesh of n ranks along the axis
     `stage`, rank i has the stages i, i + n, ..., or consecutive ones if `distribute` is told a schedule that has these.
+    On a mesh without that axis each rank has all stages, as one device has.
 
     Args:
         module: The module; its stage may be changed.

@@ -11,7 +11,7 @@ value is sent when the task that computes it has ended, and received before the 
 forward part computes for backward alone is computed there. After all tasks comes what needs all microbatches: the
 update of weights.
 
-A program with microbatches, but without stages and on a mesh without an axis for them, is that of every rank.
+On a mesh without an axis for stages, each rank has all of them, and works on the microbatches in their order.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ def run(module: Op) -> None:
         if "partitioned" in function.attrs and "position" not in function.attrs:
             marks = list(function.inside(shard.PipelineMark))
             held = any(s.stage >= 0 for s in function.attrs["arg_shardings"])
-            staged = any(isinstance(op, shard.Stage) for op in marks) or STAGE in function.attrs["mesh"].axes
-            if held or (marks and staged):
+            if held or (marks and STAGE in function.attrs["mesh"].axes):
                 split(function)
-                continue
-            for op in marks:                               # each rank works on all microbatches, in their order
-                op.replace_by(op.x)
+            else:
+                for op in marks:
+                    op.replace_by(op.x)
 
 
 def split(function: Func) -> None:
@@ -49,11 +48,10 @@ def split(function: Func) -> None:
     mesh: Mesh = function.attrs["mesh"]
     _check_axis(function)
     placement = Placement.of_function(function)
-    ranks = mesh.size((STAGE,)) if STAGE in mesh.axes else 1
+    ranks = mesh.size((STAGE,))
     schedule = placement.schedule or (schedules.DEFAULT if placement.stages <= ranks else "interleaved")
     if placement.stages:
-        problem = (schedules.problem(schedule, ranks, placement.stages, placement.microbatches)
-                   if STAGE in mesh.axes else f"it has stages, and the mesh no axis {STAGE!r}")
+        problem = schedules.problem(schedule, ranks, placement.stages, placement.microbatches)
         if problem is not None:
             raise IRError(f"@{function.sym_name}: {problem}", code="MLC0983", loc=function.loc,
                           hint=f'the mesh has an axis "{STAGE}" of at most as many ranks as there are stages; '
