@@ -68,7 +68,7 @@ def test_kernels_and_schedules_are_logged_with_their_lines(monkeypatch: pytest.M
                          r"registers: mul", line) for line in fusion)
     assert any(line.startswith("[schedule]") and "over 17 x 17 x 17 (reduction): tile" in line and
                f"{__file__}:{first + 2}" in line for line in text.splitlines())
-    assert re.search(r"\[passes\] 15 fuse\b", text) and "tensor.exp" in text and "[cache] " in text
+    assert re.search(r"\[passes\] \d+ fuse\b", text) and "tensor.exp" in text and "[cache] " in text
 
 
 def test_nothing_is_logged_unasked(capsys: pytest.CaptureFixture[str]) -> None:
