@@ -19,6 +19,7 @@ from mlc.code import Placement
 from mlc.compiled import CompiledFunction
 from mlc.debugged import DebuggedEntry, taken_out
 from mlc.device_call import MISSED, learn
+from mlc.dialects.autodiff import Derivative
 from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import STATES_KNOWN, Code, RunAsPython, Specialization
 from mlc.execution import execute, give_tangents, memory_of, record_for_backward, wrap
@@ -196,8 +197,9 @@ class Compiled(CompiledFunction):
             return Code(executable, entry, RepeatedCall.of(entry, recorded, own))
 
         code = Specialization(recorded, make, call.donated())
+        derives = any(recorded.trace.module.inside(Derivative))
         code.may_split = not (frozen or recorded.accumulates or debugged or code.donated or recorded.trace.unpadding
-                           or device.startswith("mesh"))
+                           or derives or device.startswith("mesh"))
         code.waits = code.may_split and wanted and all(t.is_static for t in call.input_types())
         if not code.waits:
             _ = code.code                                  # errors are those of the first call

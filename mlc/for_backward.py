@@ -1,5 +1,6 @@
 """Code of calls that are recorded for backward: it also returns what backward reads, so that this need not compute the
-products and convolutions of the function again."""
+products and convolutions of the function again. A function that takes derivatives itself has none: it is a training
+step as a rule, and would leave as much as it computes for a gradient that nobody asks for."""
 
 from __future__ import annotations
 

@@ -145,6 +145,17 @@ def test_calls_without_backward_leave_nothing() -> None:
     assert [s.partition(" -> ")[2] for s in f.compiled.signatures] == ["tensor<2x3xf32>"]
 
 
+def test_a_function_with_derivatives_leaves_nothing() -> None:
+    """Such as a training step, whose parameters require gradients: it would leave as much again as it computes."""
+    def f(w: Any, x: Any) -> Any:
+        return mlc.grad(lambda w: mlc.sin(x @ w).sum())(w)
+
+    w, x = mlc.randn(3, 2).requires_grad_(), mlc.randn(4, 3)
+    found = mlc.compile(f)(w, x)
+    assert found.grad_fn.kept is None
+    assert mlc.allclose(mlc.autograd.grad(found.sum(), w)[0], mlc.autograd.grad(f(w, x).sum(), w)[0], atol=1e-5)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "two results": lambda x, w: (mlc.tanh(x @ w), (x @ w).exp()),
     "a result that is read": lambda x, w: (x @ w).exp(),
