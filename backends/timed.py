@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -122,7 +123,16 @@ class TimedEntry(Entry):
         return status
 
     def _arena(self) -> Arena:
-        return Arena(TimedContext())
+        return TimedArena(TimedContext())
+
+
+class TimedArena(Arena):
+    """Scratch memory whose pages are there before a call: its times are then those of any call, not of the first."""
+
+    def grow(self, needed: int) -> None:
+        super().grow(needed)
+        assert self.memory is not None
+        self.memory[::mmap.PAGESIZE] = 0
 
 
 class TimedExecutable(Executable):
