@@ -137,12 +137,16 @@ def wait_for(name: str, rank: int, request: Request, deadline: float) -> None:
 
 
 def wait_all(name: str, requests: dict[int, Request], deadline: float) -> None:
-    """Wait for messages to or from some ranks; the error of a time-out names all that have not answered."""
+    """Wait for messages to or from some ranks; the error of a time-out names all that have not answered.
+
+    There is none if all have in the end: this process may have been stopped meanwhile.
+    """
     for request in requests.values():
         try:
             request.wait(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
-            raise timed_out(name, [rank for rank, r in requests.items() if not r.done()]) from None
+            if missing := [rank for rank, r in requests.items() if not r.done()]:
+                raise timed_out(name, missing) from None
 
 
 def as_bytes(array: Array) -> NDArray[np.uint8]:

@@ -14,10 +14,10 @@ RUN = 16
 
 def element_width(kernel: Kernel, along: int | None = None) -> int:
     """The widest element that the kernel computes with, in tiles along a dimension if one is given; indices do not
-    count where nothing else is that wide."""
+    count where nothing else is that wide, nor single numbers, such as where a slice begins."""
     widths = [r.type.dtype.width for op in kernel.walk() for r in op.results
               if isinstance(r.type, loop.TileType) and r.type.dtype not in (index, i1)
-              and (along is None or along in r.type.dims)]
+              and (r.type.dims if along is None else along in r.type.dims)]
     return max([w for w in widths if w > 8], default=32)
 
 

@@ -156,7 +156,7 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     m, line = rows[-1] if rows else None, lines[-1] if lines else None
     narrow = terms_of_instruction(left, right, machine) > 1
     in_panels = factor(right).panels == n and not narrow
-    lanes = lanes_for(kernel.domain[n], max(1, machine.vector_bits // element_width(kernel)))
+    lanes = lanes_for(kernel.domain[n], max(1, machine.vector_bits // element_width(kernel, n)))
     registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
     packing = packing_of(kernel, (left, right), m, n, k, machine) if m is not None else None
