@@ -240,6 +240,9 @@ def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, a
                                  enable_gqa: bool = False, *, dropout_key: Operand = None) -> Tensor:
     """softmax(scale * query @ key.T + mask) @ value (Vaswani et al. 2017).
 
+    Long sequences are computed in blocks of queries: memory is in proportion to l + s, and not to l * s, unless sizes
+    are symbolic, `dropout_p` is not 0, or a mask of floats has a gradient.
+
     Args:
         query: Tensor of floats of shape (..., l, e).
         key: Tensor of shape (..., s, e); the dimensions before the last two broadcast.
