@@ -186,8 +186,11 @@ class Watched:
             time.sleep(0.002)
 
     def restarted(self, words: str, start: float) -> float | None:
-        """The seconds from a time to the message that the job starts again; None if there is none in some time."""
-        while time.monotonic() < start + 2 * LIMIT:
+        """The seconds from a time to the message that the job starts again; None if there is none in some time, or the
+        job ends."""
+        ended = False
+        while time.monotonic() < start + 2 * LIMIT and not ended:
+            ended = self.job.poll() is not None
             for at, line in list(self.errors):
                 if at > start and words in line and "; restart" in line:
                     return at - start
@@ -219,6 +222,8 @@ def kill_in_training(ranks: int, restarts: int, choose: random.Random, weights: 
             killed = time.monotonic()
             os.kill(found[rank], signal.SIGKILL)
             seconds = job.restarted(f"rank {rank} of {ranks} was killed by SIGKILL", killed)
+            if seconds is None and job.job.poll() == 0:
+                break                                      # the rank had done its work, and was leaving
             if seconds is None:
                 job.job.terminate()
                 return "", kills, f"it does not start again: {''.join(line for _, line in job.errors)[-500:]}"
