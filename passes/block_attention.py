@@ -35,23 +35,30 @@ from mlc.passes.forms import DIFFERENTIATED
 QUARTERS = 4
 
 
-def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128, quarter: int = 128) -> None:
+def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128, quarter: int = 128,
+        times: int = 1) -> None:
     """Replace operations of static sizes whose scores take more than so many bytes by loops over blocks of them.
 
     block    bytes of the scores of a block, about
     fewest   queries of a block at least: keys are packed anew for each
     quarter  queries at least of what has a loop of its own if attention is causal
+    times    how many times as much as queries, keys and values the scores take at least: where they take less, as those
+             of one query, blocks save no memory
     """
     ops: list[Attention | AttentionGrad] = [*module.inside(Attention), *module.inside(AttentionGrad)]
     for op in ops:
-        static = all(isinstance(d, int) for d in scores_shape(op))
+        static = all(isinstance(d, int) for x in (op.q, op.k, op.v) for d in x.type.shape)
         gives_mask = len(op.results) > 3 and op.results[3].uses
-        if static and not gives_mask and _score_bytes(op, scores_shape(op)) > most and allowed("blocks", op):
+        if not static or gives_mask or _bytes(op, scores_shape(op)) <= max(most, times * sum(
+                _bytes(op, x.type.shape) for x in (op.q, op.k, op.v))):
+            continue
+        if allowed("blocks", op):
             with before(op, op.loc.through("block_attention")):
                 op.replace_by(*_Blocks(op, block, fewest, quarter).results())
 
 
-def _score_bytes(op: Attention | AttentionGrad, shape: Sequence[Dim]) -> int:
+def _bytes(op: Attention | AttentionGrad, shape: Sequence[Dim]) -> int:
+    """The bytes of numbers of the type that scores have."""
     return prod(map(int, shape)) * to_numpy(accumulator(op.q.type.dtype)).itemsize
 
 
@@ -115,8 +122,15 @@ class _Blocks:
             return [_put(x, y, starts) for x, y in zip(results, self._of_heads(part))]
 
         found = self._of_heads(whole) if prod(counts) == 1 else \
-            for_loop(0, prod(counts), [_zeros(r.type.shape, r.type.dtype) for r in op.results[:3]], turn)
-        return [*found, *(_zeros(r.type.shape, r.type.dtype) for r in op.results[3:])]         # which nobody uses
+            for_loop(0, prod(counts), [_zeros(op.results[i].type.shape, op.results[i].type.dtype) for i in self.wanted],
+                     turn)
+        made = dict(zip(self.wanted, found))
+        return [made[i] if i in made else _zeros(r.type.shape, r.type.dtype) for i, r in enumerate(op.results)]
+
+    @property
+    def wanted(self) -> list[int]:
+        """The results that are computed: that of queries, and the sums that somebody uses."""
+        return [i for i, r in enumerate(self.op.results[:3]) if i == 0 or r.uses]
 
     def _mask(self) -> Value | None:
         """The mask with all axes of the scores."""
@@ -127,11 +141,11 @@ class _Blocks:
 
     def _heads(self, heads: Sequence[int]) -> list[int]:
         """The size of a block along each axis of heads."""
-        room = self.block // _score_bytes(self.op, scores_shape(self.op)[len(heads):])
+        room = self.block // _bytes(self.op, scores_shape(self.op)[len(heads):])
         sizes = list[int]()
         for n in reversed(heads):
             sizes.insert(0, _divisor(n, room))
-            room = room // n if sizes[0] == n else 1       # several along an axis only if all along those inside
+            room //= n                                     # none if there are several blocks along this axis
         return sizes
 
     def _of_heads(self, part: _Part) -> Sequence[Value]:
@@ -143,7 +157,7 @@ class _Blocks:
         for begin, count in others:
             rows, *added = self._of_queries(part.of_keys(min(begin + count, part.keys)), begin, count, rows)
             sums = [_put(x, _piece(x, {}, dict(enumerate(y.type.shape))) + y, {}) for x, y in zip(sums, added)]
-        return [cast(x, r.type.dtype) for x, r in zip([rows, *sums], self.op.results)]
+        return [cast(x, self.op.results[i].type.dtype) for i, x in zip(self.wanted, [rows, *sums])]
 
     def _quarters(self, part: _Part) -> list[tuple[int, int]]:
         """The first query, and the number of queries, of each loop."""
@@ -161,8 +175,8 @@ class _Blocks:
             return [_put(into, cast(of_queries, into.type.dtype), {axis: start}),
                     *(x + y for x, y in zip(sums, of_keys))]
 
-        sums = [_zeros(x.type.shape, accumulator(x.type.dtype)) for x in (part.k, part.v)]
-        results: Sequence[Value] = [into, *(sums if isinstance(self.op, AttentionGrad) else ())]
+        keys = [(part.k, part.v)[i - 1] for i in self.wanted[1:]]
+        results: Sequence[Value] = [into, *(_zeros(x.type.shape, accumulator(x.type.dtype)) for x in keys)]
         results = for_loop(0, count // rows, results, lambda i, *results: turn(_place(i, rows, begin), rows, *results))
         if rest := count % rows:
             results = turn(from_index(arith.constant(begin + count - rest, index)), rest, *results)
@@ -170,12 +184,13 @@ class _Blocks:
 
     def _rows(self, part: _Part, queries: int) -> int:
         """The queries of a block."""
-        row = _score_bytes(self.op, (*part.q.type.shape[:-2], part.keys))
-        limit = max(self.fewest, self.block // row)
+        row = _bytes(self.op, (*part.q.type.shape[:-2], part.keys))
+        fewest = max(1, self.fewest // prod(map(int, part.q.type.shape[part.k.type.rank - 2:-2])))
+        limit = max(fewest, self.block // row)
         if queries <= limit:
             return queries
         rows = _divisor(queries, limit)
-        return rows if 2 * rows > limit else limit // self.fewest * self.fewest
+        return rows if 2 * rows > limit else limit // fewest * fewest
 
     def _attention(self, part: _Part, start: Value) -> Sequence[Value]:
         """The results of a block that begins with this query; those that are added up are not rounded before."""
@@ -183,7 +198,8 @@ class _Blocks:
         if isinstance(op, Attention):
             return Attention(part.q, part.k, part.v, mask, op.scale).results
         assert part.out is not None and part.ct is not None
-        return AttentionGrad(part.q, part.k, part.v, part.out, part.ct, mask, op.scale, wide=True).results[:3]
+        results = AttentionGrad(part.q, part.k, part.v, part.out, part.ct, mask, op.scale, wide=True).results
+        return [results[i] for i in self.wanted]
 
     def _causal_mask(self, part: _Part, start: Value) -> Value:
         """The mask of a block, which no later key than a query passes."""

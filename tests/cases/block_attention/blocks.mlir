@@ -1,4 +1,4 @@
-// test: pass block_attention{most=64,block=64,fewest=2,quarter=2}
+// test: pass block_attention{most=64,block=64,fewest=2,quarter=2,times=0}
 // tolerance: 1e-5
 
 // what takes no more memory is left as it is
@@ -45,7 +45,7 @@ func.func @shared(%q: tensor<2x2x4x3xf32>, %k: tensor<2x6x3xf32>, %v: tensor<2x6
   func.return %0 : tensor<2x2x4x3xf32>
 }
 // CHECK: @shared
-// CHECK: tensor.attention {{.*}} (tensor<1x2x2x3xf32>, tensor<1x6x3xf32>, tensor<1x6x3xf32>, tensor<1x1x2x6xi1>)
+// CHECK: tensor.attention {{.*}} (tensor<1x2x1x3xf32>, tensor<1x6x3xf32>, tensor<1x6x3xf32>, tensor<1x1x1x6xi1>)
 // -----
 // the cotangents of keys and values are added up over the blocks, those of 16 bits in 32
 func.func @gradients(%q: tensor<2x5x3xf16>, %k: tensor<2x8x3xf16>, %v: tensor<2x8x2xf16>, %o: tensor<2x5x2xf16>, %c: tensor<2x5x2xf16>) -> (tensor<2x5x3xf16>, tensor<2x8x3xf16>, tensor<2x8x2xf16>) {
@@ -71,3 +71,20 @@ func.func @mask(%q: tensor<5x3xf32>, %k: tensor<8x3xf32>, %v: tensor<8x2xf32>, %
 }
 // CHECK: @mask
 // CHECK-NOT: scf.for
+// -----
+// a size that is not known
+func.func @width(%q: tensor<5x3xf32>, %k: tensor<8x3xf32>, %v: tensor<8xWxf32>) -> tensor<5xWxf32> {
+  %0 = tensor.attention %q, %k, %v {scale = 0.5} : (tensor<5x3xf32>, tensor<8x3xf32>, tensor<8xWxf32>) -> tensor<5xWxf32>
+  func.return %0 : tensor<5xWxf32>
+}
+// CHECK: @width
+// CHECK-NOT: scf.for
+// -----
+// cotangents that nobody uses are not added up
+func.func @unused(%q: tensor<5x3xf32>, %k: tensor<8x3xf32>, %v: tensor<8x2xf32>, %o: tensor<5x2xf32>, %c: tensor<5x2xf32>) -> tensor<8x2xf32> {
+  %0, %1, %2 = tensor.attention_grad %q, %k, %v, %o, %c {scale = 0.5} : (tensor<5x3xf32>, tensor<8x3xf32>, tensor<8x2xf32>, tensor<5x2xf32>, tensor<5x2xf32>) -> (tensor<5x3xf32>, tensor<8x3xf32>, tensor<8x2xf32>)
+  func.return %2 : tensor<8x2xf32>
+}
+// CHECK: @unused
+// CHECK: scf.for
+// CHECK-SAME: -> (tensor<5x3xf32>, tensor<8x2xf32>)
