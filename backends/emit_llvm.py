@@ -443,9 +443,16 @@ def _of_name(cls: type[Op]) -> Row:
     return _cast(name) if issubclass(cls, arith.Cast) else _two(name)
 
 
+def _exp2(w: _Writer, o: llvm.Exp2) -> str:
+    """The instruction of a GPU, in a kernel for one; code for a CPU may not call the C library."""
+    if not w.function.attrs.get("nvvm.kernel"):
+        raise _no_row(o)
+    return w.intrinsic(o, "nvvm.ex2.approx.ftz.f", ())
+
+
 ROWS: dict[type[Op], Row] = {
     **{cls: _of_name(cls) for cls in (*llvm.INSTRUCTIONS.values(), *llvm.Reduce.__subclasses__())},
-    llvm.FNeg: lambda w, o: f"fneg {w.t(o.x)}",
+    llvm.FNeg: lambda w, o: f"fneg {w.t(o.x)}", llvm.Exp2: _exp2,
     llvm.ICmp: lambda w, o: f"icmp {o.predicate} {w.t(o.lhs)}, {w.v(o.rhs)}",
     llvm.FCmp: lambda w, o: f"fcmp {o.predicate.removeprefix('_')} {w.t(o.lhs)}, {w.v(o.rhs)}",
     llvm.Select: lambda w, o: f"select {w.ts(o.operands)}",

@@ -1,7 +1,7 @@
 """math: functions on floats (and absi on integers) that are exact or correctly rounded, with upstream's semantics.
 
 The dialect has only such functions, as their results are fully determined. Others (exp, log, tanh ...) are expanded
-into arithmetic before this level.
+into arithmetic before this level; exp2 is here for kernels whose products on tensor cores are not exact either.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from mlc.dialects.arith import Elementwise, store
 from mlc.ir import exact
 from mlc.ir.core import Value
-from mlc.ir.types import FloatType, IntType, element
+from mlc.ir.types import FloatType, IntType, Type, element, f32
 
 
 class Unary(Elementwise):
@@ -34,6 +34,24 @@ class Sqrt(Unary, name="math.sqrt"):
     """result = the float nearest to the square root of x; NaN below zero, -0 for -0"""
 
     f = staticmethod(np.sqrt)
+
+
+class Exp2(Unary, name="math.exp2"):
+    """result = 2^x of an f32, the nearest float
+
+    GPUs have an instruction for it, which differs in the last two bits and takes denormals for zeros. There is no code
+    for CPUs: where bits matter, 2^x is expanded into arithmetic instead.
+    """
+
+    def infer(self) -> Type:
+        if element(self.x.type) != f32:
+            self.fail(f"does not work on {self.x.type}, only on f32", code="MLC0109")
+        return super().infer()
+
+    @staticmethod
+    def f(x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return np.exp2(np.asarray(x, np.float64)).astype(np.float32)
 
 
 class Floor(Unary, name="math.floor"):

@@ -359,12 +359,14 @@ class Wgmma:
 
     A (64 x 16) and B (16 x n) are read from shared memory by descriptors (`wgmma_descriptor`); rows hold terms, or with
     `transposed` elements of one term. The thread with lane l of warp w has d[4 j + 2 i + c]: row 16 w + l // 4 + 8 i,
-    column 8 j + 2 (l % 4) + c.
+    column 8 j + 2 (l % 4) + c. If A is in registers, its four have pairs of terms: register r of row 16 w + l // 4 +
+    8 (r % 2), terms 2 (l % 4) + 8 (r // 2) and the next.
     """
 
     columns: int
     dtype: str
     transposed: tuple[bool, bool]
+    in_registers: bool = False
 
     @property
     def sums(self) -> int:
@@ -375,18 +377,26 @@ class Wgmma:
         """The instruction, with its operands as LLVM numbers them."""
         registers = ", ".join(f"${i}" for i in range(self.sums))
         a, b = (int(t) for t in self.transposed)
+        left, *_, right = (f"${2 * self.sums + i}" for i in range(len(self.factors)))
+        if self.in_registers:
+            left = "{" + ", ".join(f"${2 * self.sums + i}" for i in range(4)) + "}"
         return (f"wgmma.mma_async.sync.aligned.m64n{self.columns}k16.f32.{self.dtype}.{self.dtype} {{{registers}}}, "
-                f"${2 * self.sums}, ${2 * self.sums + 1}, 1, 1, 1, {a}, {b};")
+                f"{left}, {right}, 1, 1, 1, {'' if self.in_registers else f'{a}, '}{b};")
+
+    @property
+    def factors(self) -> list[str]:
+        """The constraints of the operands after the sums: descriptors, or registers of A and a descriptor."""
+        return ["r"] * 4 + ["l"] if self.in_registers else ["l", "l"]
 
     @staticmethod
     def of(op: InlineAsm) -> Wgmma | None:
         """The instruction that an operation stands for, if it is one of these to the letter."""
-        found = re.match(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\..*, ([01]), ([01]);$",
+        found = re.match(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\..*, 1(, [01])?, ([01]);$",
                          op.asm_string)
         if not found or int(found[1]) not in range(8, 257, 8):
             return None
-        made = Wgmma(int(found[1]), found[2], (found[3] == "1", found[4] == "1"))
-        return made if op.asm_string == made.text() and _is_bound(op, made.sums, ["l", "l"]) else None
+        made = Wgmma(int(found[1]), found[2], (found[3] == ", 1", found[4] == "1"), found[3] is None)
+        return made if op.asm_string == made.text() and _is_bound(op, made.sums, made.factors) else None
 
 
 FINISH = "wgmma.wait_group.sync.aligned 0;"
@@ -407,10 +417,10 @@ def is_finish(op: InlineAsm) -> bool:
     return op.asm_string == FINISH and _is_bound(op, sums, [])
 
 
-def wgmma(instruction: Wgmma, sums: Sequence[Value], a: Value, b: Value) -> list[Value]:
-    """Issue a product of the warpgroup, by the descriptors of its factors; returns the new sums, which must not be read
-    before `wgmma_finish`. LLVM has no intrinsic for it."""
-    made = InlineAsm((*sums, a, b), instruction.text(), _constraints(len(sums), ["l", "l"]), True,
+def wgmma(instruction: Wgmma, sums: Sequence[Value], a: Sequence[Value], b: Value) -> list[Value]:
+    """Issue a product of the warpgroup, by the descriptors of its factors, or the registers of A; returns the new sums,
+    which must not be read before `wgmma_finish`. LLVM has no intrinsic for it."""
+    made = InlineAsm((*sums, *a, b), instruction.text(), _constraints(len(sums), instruction.factors), True,
                      (StructType((f32,) * len(sums)),)).result
     return [ExtractValue(made, (i,)).result for i in range(len(sums))]
 

@@ -1,7 +1,7 @@
 """Compute attention to long sequences in blocks of queries.
 
 takes  DIFFERENTIATED
-gives  DIFFERENTIATED
+gives  DIFFERENTIATED: what a target has a kernel for is `tensor.flash_attention`
 why    the weights of all pairs of queries and keys take memory in proportion to the square of the length; those of a
        block stay in cache from one product to the next
 
@@ -25,21 +25,26 @@ from mlc.dialects import arith, tensor
 from mlc.dialects.tensor.attention import Attention, AttentionGrad, scores_shape
 from mlc.dialects.tensor.base import accumulator, cast, compare, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index
+from mlc.dialects.tensor.flash import FlashAttention
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, i1, i64, index, to_numpy
+from mlc.ir.types import ScalarType, bf16, f16, i1, i64, index, to_numpy
 from mlc.passes.forms import DIFFERENTIATED
 
 QUARTERS = 4
+FEATURES, FEW_QUERIES = range(16, 129, 16), 32
+"""Numbers of features of a query and of a value that a kernel for attention has tiles for, and queries below which most
+of its rows would be empty."""
 
 
 def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128, quarter: int = 128,
-        times: int = 1) -> None:
+        times: int = 1, keys: int = 0) -> None:
     """Replace operations of static sizes whose scores take more than so many bytes by loops over blocks of them.
 
     block    bytes of the scores of a block, about
+    keys     if not 0: how many keys a target's kernel takes at a time, which then computes what it can (has_kernel)
     fewest   queries of a block at least: keys are packed anew for each
     quarter  queries at least of what has a loop of its own if attention is causal
     times    how many times as much as queries, keys and values the scores take at least: where they take less, as those
@@ -47,6 +52,10 @@ def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128
     """
     ops: list[Attention | AttentionGrad] = [*module.inside(Attention), *module.inside(AttentionGrad)]
     for op in ops:
+        if keys and isinstance(op, Attention) and has_kernel(op) and allowed("kernel", op):
+            with before(op, op.loc.through("block_attention")):
+                op.replace_by(FlashAttention(op.q, op.k, op.v, op.scale, op.causal, keys).result)
+            continue
         static = all(isinstance(d, int) for x in (op.q, op.k, op.v) for d in x.type.shape)
         gives_mask = len(op.results) > 3 and op.results[3].uses
         if not static or gives_mask or _bytes(op, scores_shape(op)) <= max(most, times * sum(
@@ -55,6 +64,14 @@ def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128
         if allowed("blocks", op):
             with before(op, op.loc.through("block_attention")):
                 op.replace_by(*_Blocks(op, block, fewest, quarter).results())
+
+
+def has_kernel(op: Attention) -> bool:
+    """Whether tensor cores compute attention in one kernel: without a mask, with rows of whole lines of memory."""
+    q, k, v = op.q.type, op.k.type, op.v.type
+    static = all(isinstance(d, int) for x in (q, k, v) for d in x.shape)
+    return (static and op.mask is None and op.scale > 0 and q.dtype in (bf16, f16) and q.shape[-2] >= FEW_QUERIES
+            and k.shape[-2] > 0 and q.shape[-1] in FEATURES and v.shape[-1] in FEATURES)
 
 
 def _bytes(op: Attention | AttentionGrad, shape: Sequence[Dim]) -> int:

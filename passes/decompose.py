@@ -12,13 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlc.dialects.shard.constraint import Shard
+from mlc.dialects.tensor.flash import FlashAttention
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
 from mlc.passes.forms import DECOMPOSED, DIFFERENTIATED, is_composite
 
 
-def run(module: Op, shardings: bool = False) -> None:
-    """Expand composites until none is left; with `shardings`, but those that say how tensors are divided."""
+def run(module: Op, shardings: bool = False, kernels: bool = False) -> None:
+    """Expand composites until none is left; with `shardings`, but those that say how tensors are divided.
+
+    Without `kernels`, attention that takes a block of keys at a time is expanded too: only GPUs with tensor cores have
+    a kernel for it.
+    """
+    if not kernels:
+        for op in list(module.inside(FlashAttention)):
+            with before(op, op.loc.through("decompose")):
+                op.replace_by(op.composite())
     expand(module, lambda op: shardings and isinstance(op, Shard))
 
 

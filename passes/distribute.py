@@ -22,6 +22,7 @@ from mlc.ir.machine import GPU, WARP, Gpu
 from mlc.ir.passes import Pass
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.forms import LOOP
+from mlc.passes.schedule.attention_gpu import schedule_attention
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
 from mlc.passes.schedule.extents import guess
 from mlc.passes.schedule.rows_gpu import schedule_columns, schedule_rows, unroll_rows
@@ -43,7 +44,9 @@ def run(module: Op, machine: Gpu = GPU, threads: int = THREADS) -> None:
 def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
     """The default schedule of one kernel."""
     lanes = kernel.schedule.tile[kernel.schedule.vector] if kernel.schedule.vector >= 0 else 0
-    if next(kernel.inside(loop.DotPairs), None) is not None and 0 not in kernel.domain:
+    if kernel.scores_dim >= 0:
+        schedule_attention(kernel, machine)
+    elif next(kernel.inside(loop.DotPairs), None) is not None and 0 not in kernel.domain:
         dot_of_pairs(kernel, machine, threads)
     elif lanes >= WARP:
         schedule_rows(kernel, machine)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.instrumentation import CHECKS, NONE, TIMES, Instrumentation
-from mlc.ir.machine import CPU, GPU, Cpu, Machine, Model
+from mlc.ir.machine import CPU, GPU, Cpu, Gpu, Machine, Model
 from mlc.ir.passes import Instruments, Pass, Pipeline, Step, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
 from mlc.passes import fix_numerics, inline
@@ -196,6 +196,10 @@ SCORES_ON_GPU = 1 << 31
 """Bytes of the scores that attention on a GPU takes at once: few blocks would leave it idle, and fill no cache."""
 
 
+KEYS = (64, 128)
+"""Keys that attention takes at a time on tensor cores: by warps, and by warpgroups."""
+
+
 def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
     """Machine-dependent options of a pass that differ from its defaults."""
     if transform.name == "fix_numerics":
@@ -205,11 +209,21 @@ def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str,
         cpu = machine.of(Cpu) if machine.order == "cpu" else None
         wanted = {} if cpu is None else {"panels": True, "pairs": cpu.bf16_dot, "quads": cpu.byte_dot}
         return tuple((name, True) for name, value in wanted.items() if value)
-    if transform.name == "block_attention" and machine.order != "cpu":
-        return (("most", SCORES_ON_GPU), ("block", SCORES_ON_GPU))
+    if transform.name in ("block_attention", "decompose") and machine.order != "cpu":
+        return _options_of_attention(transform.name, machine, products)
     default = transform.defaults.get("machine")
     restricted = machine.of(type(default)) if isinstance(default, Machine) else None
     return () if restricted == default else (("machine", restricted),)
+
+
+def _options_of_attention(name: str, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
+    """Tensor cores compute attention in one kernel, if products may take them at all."""
+    gpu = machine.of(Gpu)
+    assert isinstance(gpu, Gpu)
+    kernel = products != "fma" and gpu.tensor_cores
+    if name == "decompose":
+        return (("kernels", True),) * kernel
+    return (("most", SCORES_ON_GPU), ("block", SCORES_ON_GPU), *((("keys", KEYS[gpu.warpgroup_mma]),) * kernel))
 
 
 def below_loop(machine: Model = CPU, added: Instrumentation = NONE) -> list[Step]:

@@ -200,6 +200,16 @@ def _attention_grad() -> list[Sample]:
         q, k, v, o, ct, None, 0.5, wide=wide)) for d, wide in (("bf16", False), ("f32", True))]
 
 
+def _flash_attention() -> list[Sample]:
+    return [Sample(tuple(t(f"{s}{d}") for s in (q, k, v)),
+                   lambda q, k, v, keys=keys, c=causal: tensor.FlashAttention(q, k, v, 0.4, c, keys))
+            for q, k, v, keys, causal, d in (
+                ("3x16x", "5x16x", "5x16x", 4, False, "bf16"), ("2x7x16x", "2x6x16x", "2x6x32x", 2, True, "bf16"),
+                ("2x3x4x16x", "2x9x16x", "2x9x16x", 8, True, "f16"), ("0x16x", "5x16x", "5x16x", 4, False, "bf16"),
+                ("1x16x", "1x16x", "1x16x", 1, True, "bf16"),
+                ("Bx3x16x", "Bx5x16x", "Bx5x16x", 2, False, "bf16"))]
+
+
 def _standardize() -> list[Sample]:
     return [Sample((t(x),), lambda x, axes=axes: tensor.Standardize(x, axes)) for x, axes in (
         ("7xf64", (0,)), ("2x3xf64", (1,)), ("0x3xf64", (1,)), ("1x5xf64", (1,)), ("2x3x5xf64", (0, 2)),
@@ -207,4 +217,4 @@ def _standardize() -> list[Sample]:
 
 
 SAMPLES = (*_windows(), *_packed(), *_convolution(), *_pooling(), *_cumulative(), *_scatter(), *_dynamic(),
-           *_standardize(), *_attention(), *_attention_grad())
+           *_standardize(), *_attention(), *_attention_grad(), *_flash_attention())

@@ -6,8 +6,8 @@
 
 Programs, operations and training steps run on the device and on the CPU, on random inputs that are new each time
 (--seed repeats a run), with memory full of NaNs before each call; by design of mlc the two agree to the bit. Products
-by tensor cores are compared with float64. Then speed is measured, and PyTorch's too, if it supports the device.
-The programs and operations are those of the tests, and the models those of the examples, where they are to be
+and attention by tensor cores are compared with float64. Then speed is measured, and PyTorch's too, if it supports the
+device. The programs and operations are those of the tests, and the models those of the examples, where they are to be
 found. A kernel that takes the device along costs the process; with --out another one goes on after it. Exit status 1:
 something is wrong, or there is no device.
 """
@@ -44,11 +44,11 @@ from mlc.backends.cuda.launch_plan import MOST_GRAPHS
 from mlc.ir.diag import BackendError
 from mlc.ir.files import write_text
 from mlc.tools import files
-from mlc.tools.gpu_speed import ROUNDED, SPEEDS, Speed, measured, torch_with_device
+from mlc.tools.gpu_speed import ROUNDED, SPEEDS, Speed, attention_in_f64, measured, torch_with_device
 from mlc.tools.report import output
 
 Array = np.ndarray[Any, Any]
-SECTIONS = ("copies", "programs", "operations", "products", "models", "speed")
+SECTIONS = ("copies", "programs", "operations", "products", "attention", "models", "speed")
 ROOT = Path(__file__).resolve().parents[1]
 LOST = "MLC0587"
 PARTS_SHARE = 0.7
@@ -249,6 +249,27 @@ def products(report: Report, rng: np.random.Generator, small: bool) -> None:
         report.check("products", name, one)
 
 
+def attention(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """Attention in one kernel, in 16 bits; heads, queries, keys and features that fill blocks and that do not."""
+    shapes = (2, 64, 64, 64), (2, 70, 70, 32), (3, 200, 333, 64), (2, 300, 190, 128), (4, 1000, 2000, 96)
+    for (heads, queries, keys, features), dtype, causal in itertools.product(
+            shapes[:2] if small else shapes, ("bfloat16", "float16"), (False, True)):
+        name = f"{heads} x {queries} x {keys} x {features} {dtype}{' causal' if causal else ''}"
+
+        def one(heads: int = heads, queries: int = queries, keys: int = keys, features: int = features,
+                dtype: str = dtype, causal: bool = causal, name: str = name) -> Row:
+            q, k, v = (mlc.tensor(rng.standard_normal((1, heads, n, features), np.float32)).to(dtype)
+                       for n in (queries, keys, keys))
+            f = mlc.compile(lambda q, k, v: mlc.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal).float(), target="cuda")
+            wanted = attention_in_f64(q.float().numpy(), k.float().numpy(), v.float().numpy(), causal)
+            error = float(np.abs(f(q, k, v).numpy() - wanted).max() / np.abs(wanted).max())
+            return Row("attention", name, "close" if error < 2 * ROUNDED[dtype] else "wrong",
+                       f"relative error {error:.2g}", {"worst": error})
+
+        report.check("attention", name, one)
+
+
 def example(name: str) -> Any:
     """A module of the examples, if they are available."""
     path = ROOT / "examples" / f"{name}.py"
@@ -393,8 +414,8 @@ def main(words: Sequence[str] | None = None) -> int:
         report.rows += in_parts(options.jobs, beside, report, seed, options.small)
         report.save()
         wanted = [s for s in wanted if s == "speed"]
-    runs = {"copies": copies, "programs": programs, "operations": operations, "products": products, "models": models,
-            "speed": speed}
+    runs = {"copies": copies, "programs": programs, "operations": operations, "products": products,
+            "attention": attention, "models": models, "speed": speed}
     try:
         for section in SECTIONS:
             if section in wanted:

@@ -50,6 +50,14 @@ def _with_scale(n: int, rng: np.random.Generator) -> list[Array]:
     return [*_square(n, rng), *(rng.standard_normal(n, np.float32) for _ in range(2))]
 
 
+HEADS, FEATURES = 16, 128
+"""Of attention."""
+
+
+def _three_narrow(n: int, rng: np.random.Generator) -> list[Array]:
+    return [rng.standard_normal((1, HEADS, n, FEATURES), np.float32).astype(BF16) for _ in range(3)]
+
+
 SPEEDS = (
     Speed("copy", (4096, 16384), _square, lambda x: x * 1.0, lambda t: lambda x: x.clone(), lambda n: 8.0 * n * n,
           "GB/s"),
@@ -66,6 +74,13 @@ SPEEDS = (
           lambda n: 2.0 * n ** 3, "GFLOP/s", ROUNDED["bfloat16"]),
     Speed("matmul tf32", (1024, 2048, 4096, 8192), _two, lambda x, y: x @ y, lambda t: lambda x, y: x @ y,
           lambda n: 2.0 * n ** 3, "GFLOP/s", ROUNDED["tf32"], "tf32"),
+    Speed("attention bf16", (2048, 8192), _three_narrow, mlc.nn.functional.scaled_dot_product_attention,
+          lambda t: t.nn.functional.scaled_dot_product_attention, lambda n: 4.0 * HEADS * FEATURES * n * n, "GFLOP/s",
+          2 * ROUNDED["bfloat16"]),
+    Speed("causal attention bf16", (2048, 8192), _three_narrow,
+          lambda q, k, v: mlc.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+          lambda t: lambda q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+          lambda n: 2.0 * HEADS * FEATURES * n * n, "GFLOP/s", 2 * ROUNDED["bfloat16"]),
 )
 
 
@@ -123,8 +138,23 @@ def measured(what: Speed, n: int, rng: np.random.Generator, torch: Any, small: b
     return error, numbers
 
 
+def attention_in_f64(q: Array, k: Array, v: Array, causal: bool) -> Array:
+    """The result of attention, by its definition."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:]) == 1, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    out: Array = weights @ v / weights.sum(-1, keepdims=True)
+    return out
+
+
 def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
-    """Error of some rows of a result against float64, relative to the largest number."""
+    """Error of some rows of a result, of one head of attention, against float64, relative to the largest number."""
+    if "attention" in what.name:
+        q, k, v = (a[0, 3] for a in arrays)
+        wanted = attention_in_f64(q, k, v, what.name.startswith("causal"))
+        return float(np.abs(found.numpy()[0, 3].astype(np.float64) - wanted).max() / np.abs(wanted).max())
     rows = sorted({0, len(arrays[0]) // 2, len(arrays[0]) - 1})
     x, *rest = (a.astype(np.float64) for a in (arrays[0][rows], *arrays[1:]))
     if what.name == "copy":

@@ -6,6 +6,7 @@ is issued, and reports writes to what it reads until its warpgroup waits for it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +102,18 @@ def factor(op: Op, threads: Threads, group: int, descriptor: int, extent: int, t
     return np.ascontiguousarray(words).view(dtype).astype(np.float64), block * (region.size // 2) + at.ravel() // 2
 
 
-def multiply(op: Op, threads: Threads, product: nvvm.Wgmma, sums: Array, descriptors: tuple[Array, Array]) -> Array:
+def held(registers: Sequence[Array], dtype: np.dtype[Any]) -> Array:
+    """A factor of 64 rows and 16 terms of the registers of the threads of a warpgroup, [row, term]."""
+    lane, r = np.arange(nvvm.WARPGROUP)[:, None, None], np.arange(4)[:, None]
+    rows = 16 * (lane // 32) + lane % 32 // 4 + 8 * (r % 2) + np.zeros(2, int)
+    terms = 2 * (lane % 4) + 8 * (r // 2) + np.arange(2)
+    matrix = np.zeros((ROWS, TERMS))
+    words = np.ascontiguousarray(np.stack(registers, axis=1).astype(np.int32))
+    matrix[rows, terms] = words.view(dtype).reshape(nvvm.WARPGROUP, 4, 2).astype(np.float64)
+    return matrix
+
+
+def multiply(op: Op, threads: Threads, product: nvvm.Wgmma, sums: Array, factors: Sequence[Array]) -> Array:
     """The sums of each thread, [thread, sum], after a product."""
     whole_warpgroups(op, threads)
     if threads.region is None:
@@ -112,8 +124,9 @@ def multiply(op: Op, threads: Threads, product: nvvm.Wgmma, sums: Array, descrip
     columns = 8 * (d // 4) + 2 * (lane % 4) + d % 2
     for group in np.nonzero(active(threads))[0]:
         mine = slice(group * nvvm.WARPGROUP, (group + 1) * nvvm.WARPGROUP)
-        found = []
-        for all_of, extent, transposed in zip(descriptors, (ROWS, product.columns), product.transposed):
+        found = [held([x[mine] for x in factors[:-1]], dtype)] if product.in_registers else []
+        by_descriptor = [*zip(factors[-2:], (ROWS, product.columns), product.transposed)][product.in_registers:]
+        for all_of, extent, transposed in by_descriptor:
             if (all_of[mine] != all_of[mine][0]).any():
                 op.fail("the threads of a warpgroup have different descriptors", code="MLC0183")
             matrix, cells = factor(op, threads, int(group), int(all_of[mine][0]), extent, transposed, dtype)
@@ -136,9 +149,10 @@ def _inline_asm(op: llvm.InlineAsm, threads: Threads) -> Any:
         return tuple(values)
     if product is None:
         return op.ref()
-    sums = np.stack([threads.each(v, np.float32) for v in values[:-2]], axis=1)
-    a, b = (threads.each(v, np.int64) for v in values[-2:])
-    found = multiply(op, threads, product, sums, (a, b))
+    sums = np.stack([threads.each(v, np.float32) for v in values[: product.sums]], axis=1)
+    factors = [threads.each(v, np.int32 if kind == "r" else np.int64)
+               for v, kind in zip(values[product.sums:], product.factors)]
+    found = multiply(op, threads, product, sums, factors)
     return tuple(found[:, i] for i in range(product.sums))
 
 

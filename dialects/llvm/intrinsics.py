@@ -33,6 +33,13 @@ class Sqrt(math.Sqrt, Intrinsic, name="llvm.intr.sqrt"):
     format = _UNARY
 
 
+class Exp2(math.Exp2, Intrinsic, name="llvm.intr.exp2"):
+    """result = 2^x: of a GPU, the instruction ex2.approx.ftz; there is no code for CPUs"""
+
+    in_ptx = True
+    format = _UNARY
+
+
 class FAbs(math.AbsF, Intrinsic, name="llvm.intr.fabs"):
     """result = |x|: the sign bit cleared, also of NaN"""
 

@@ -142,6 +142,13 @@ class Kernel(Op, name="loop.kernel", pure=False):
         """The reduction dimension whose lanes are threads of a GPU, or -1."""
         return self.schedule.dim_of_threads(self.parallel)
 
+    @property
+    def scores_dim(self) -> int:
+        """The reduction dimension along which a product on tensor cores has columns, whose sums are factors of another
+        product, or -1."""
+        found = {d for op in self.walk() if op.name == "loop.mma" for d in op.result.type.dims if d >= self.parallel}
+        return min(found, default=-1)
+
     def lies_in_lanes(self, dim: int, vector: int) -> bool:
         """Whether all accesses for which it matters what points along a dimension are in the domain are vectors along
         another one, which have masks."""
@@ -288,6 +295,9 @@ class For(InKernel, name="loop.for", pure=False):
     With `unroll`, that many blocks are taken at a time. A thread of a GPU loads all of them before it stores any: the
     blocks must not store what others load. A CPU takes them in order, from a multiple of `unroll` on, so that quotients
     of the coordinate by it are known numbers.
+
+    With `until`, blocks that begin at that number or beyond it for every point of a tile, or of a CTA's tiles, need not
+    be taken: they do not change what is carried.
     """
 
     inits: tuple[Value, ...]
@@ -301,6 +311,7 @@ class For(InKernel, name="loop.for", pure=False):
     stages: int = 0
     unroll: int = 0
     lanes: int = 0
+    until: AffineMap | None = None
 
     def infer(self) -> tuple[Type, ...]:
         types = tuple(v.type for v in self.operands)
@@ -336,8 +347,9 @@ class For(InKernel, name="loop.for", pure=False):
         if len(kernel.schedule.tile) != len(kernel.domain) or any(t < 1 for t in kernel.schedule.tile):
             return                                       # the kernel reports it
         around = outer.step if isinstance(outer, For) else kernel.schedule.tile[self.dim] if outer is not None else 0
-        if self.stages < 0 or (self.stages and (self.run or not self.is_ranged)):
-            self.fail(f"{self.stages} stages need blocks that nested loops iterate over", code="MLC0152")
+        packs = self.is_ranged or any(op.name == "loop.pack" for op in self.body.block)
+        if self.stages < 0 or (self.stages and (self.run or not packs)):
+            self.fail(f"{self.stages} stages need panels, or blocks that nested loops iterate over", code="MLC0152")
         if not 0 <= self.size <= MAX_TILE or around % self.step:
             self.fail(f"blocks of {self.size} do not divide the enclosing block of {around}, or have more than "
                       f"{MAX_TILE} points", code="MLC0152")
@@ -382,6 +394,18 @@ class For(InKernel, name="loop.for", pure=False):
             self.fail(f"{groups} groups of threads each take {run} blocks at a time, but a run has {self.run}",
                       code="MLC0152")
 
+    def check_unchanged(self, state: Activation, start: int, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """Check that a block has changed nothing at the points for which it need not be taken."""
+        assert self.until is not None
+        beyond = np.asarray(start >= state.evaluate(self.until.result, ()))
+        for a, b in zip(before, after):
+            a, b, where = np.broadcast_arrays(a, b, beyond)
+            if not np.array_equal(a[where], b[where], equal_nan=True):
+                self.fail(f"the block from {start} on is beyond `until`, but changes what is carried", code="MLC0152")
+
+    def maps(self) -> tuple[AffineMap, ...]:
+        return () if self.until is None else (self.until,)
+
     def interpret(self, frame: Frame) -> list[Any]:
         state, step = self.activation(frame), self.step
         carried = frame.all(self.operands)
@@ -397,7 +421,9 @@ class For(InKernel, name="loop.for", pure=False):
         def chain(starts: range, carried: list[Any]) -> list[Any]:
             for start in starts:
                 state.axis(self.dim, np.arange(start, start + step))
-                carried = frame.run(self.body, carried)
+                before, carried = carried, frame.run(self.body, carried)
+                if self.until is not None:
+                    self.check_unchanged(state, start, before, carried)
             return carried
 
         def runs(starts: range, level: int) -> list[Any]:

@@ -62,7 +62,8 @@ def is_host_level(op: Op) -> bool:
 def domain_of(op: Op) -> IterationDomain:
     """Domain in which other operations can share the loop of `op`: for a contraction that of its result."""
     domain: IterationDomain = op.iteration_domain()  # type: ignore[attr-defined]
-    return IterationDomain(domain.slices) if isinstance(op, tn.DotGeneral | tn.DotBlocks | tn.DotGroups) else domain
+    return IterationDomain(domain.slices) if isinstance(
+        op, tn.DotGeneral | tn.DotBlocks | tn.DotGroups | tn.FlashAttention) else domain
 
 
 class FusionGraph:

@@ -153,6 +153,10 @@ class Legality:
             return why
         if any(isinstance(op, tn.DotBlocks | tn.DotGroups) for op in consumer.ops):
             return "a product reads its factors many times"
+        if any(isinstance(op, tn.FlashAttention) for op in consumer.ops) and any(
+                self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.FlashAttention)
+                for v in op.operands for s in self.graph.sources(v)) and not all(map(keeps_pieces, producer.ops)):
+            return "attention copies its operands as they are in memory"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral) or (
                     self.is_read_in_words(op)) for v in op.operands for s in self.graph.sources(v)):
@@ -226,6 +230,23 @@ def is_read_by_tensor_cores(op: Op) -> bool:
         return order_of(op).startswith("mma<")
     return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
         is_read_by_tensor_cores(user) for user in op.results[0].users)
+
+
+PIECE = 16
+"""Bytes that are copied to shared memory at once."""
+
+
+def keeps_pieces(op: Op) -> bool:
+    """Whether an operation moves elements in whole pieces of rows, which are contiguous and aligned before, too."""
+    shape = op.operands[0].type.shape if op.operands else ()
+    if not shape or not isinstance(shape[-1], int) or shape[-1] * op.operands[0].type.dtype.itemsize % PIECE:
+        return False
+    if isinstance(op, tn.Transpose):
+        return op.perm[-1] == len(shape) - 1
+    if isinstance(op, tn.Slice):
+        start, step = op.starts[-1], op.steps[-1]
+        return step == 1 and isinstance(start, int) and start * op.x.type.dtype.itemsize % PIECE == 0
+    return isinstance(op, tn.Reshape | tn.BroadcastTo) and op.results[0].type.shape[-1] == shape[-1]
 
 
 def widened_from(factor: Value) -> ScalarType | None:

@@ -10,6 +10,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, f32, i1, i32
+from mlc.passes.loop_to_gpu import scores
 from mlc.passes.loop_to_gpu.memory import guarded
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 
@@ -30,6 +31,9 @@ def _reduce(low: Threads, op: loop.Reduce) -> None:
                                      for p in points for offset in range(own)], op.kind)
         low.scope.tiles[op.result] = {
             p: _tree(lanes[i * own: (i + 1) * own], op.kind) for i, p in enumerate(points)}
+        return
+    if op.dim == low.scores:
+        low.define(op.result, lambda point: scores.reduced(low, op, point))
         return
     if op.dim != low.along:
         op.fail("the lanes to combine are registers or threads: `vector` is their dimension", code="MLC0171")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from math import gcd, prod
 
-from mlc.dialects import arith, gpu, loop, memref
+from mlc.dialects import arith, gpu, loop, memref, nvvm
 from mlc.dialects.nvvm import ROW_BYTES
 from mlc.ir import sizes
 from mlc.ir.affine import is_multiple_of, step_along
@@ -33,6 +33,8 @@ def _pack(low: Threads, op: loop.Pack) -> None:
         buffer = low.scope.scratch_buffers[pack.scratch][0]
         for values, place, conditions in items:
             memory.guarded(conditions, (), partial(_write, low, buffer, values, place, stride), list, low)
+    if any(is_swizzled(pack.scratch) for pack in packs):
+        nvvm.FenceProxy(kind="async.shared", space="cta")    # products of warpgroups read them
     gpu.Barrier()
 
 

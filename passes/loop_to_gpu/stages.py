@@ -10,7 +10,7 @@ from mlc.dialects import arith, gpu, loop, nvgpu, nvvm, scf
 from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
-from mlc.passes.loop_to_gpu import memory, panels
+from mlc.passes.loop_to_gpu import memory, panels, scores
 from mlc.passes.loop_to_gpu.memory import is_in_registers
 from mlc.passes.loop_to_gpu.rows import RowLoop
 from mlc.passes.loop_to_gpu.scatters import rows_of_part
@@ -22,15 +22,18 @@ from mlc.passes.lower_kernel.nest import loop_over
 @rule(loop.For)
 def _for(low: Threads, op: loop.For) -> None:
     packs = [inner for inner in op.body.block if isinstance(inner, loop.Pack)]
-    if op.stages > 1 and packs and op.outer() is None:
+    if (op.stages > 1 or op.dim == low.scores) and packs and op.outer() is None:
         staged = PipelinedLoop(low, op, packs)
         if all(staged.is_copied(pack) for pack in packs):
             staged.run()
             return
+        if op.dim == low.scores:
+            op.fail("keys and values are copied to shared memory as they are, in pieces that are contiguous",
+                    code="MLC0171")
     if low.kernel.schedule.row_parts > 1:
         rows_of_part(low, op)
         return
-    if low.kernel.schedule.mma_warps > 1:
+    if low.kernel.schedule.mma_warps > 1 and low.scores < 0:
         terms_in_order(low, op)
         return
     several = op.unroll > 1 or low.kernel.schedule.groups_per_tile > 1 or any(
@@ -60,18 +63,27 @@ def terms_in_order(low: Threads, op: loop.For) -> None:
     low.scope.tiles |= dict(zip(op.results, carried))
 
 
+def end_of(low: Threads, op: loop.For) -> Dim:
+    """Where a loop ends: at the end of its dimension or, if the blocks from `until` on need not be taken, there, for
+    the last of the points of a CTA."""
+    end = low.kernel.domain[op.dim]
+    return end if op.until is None else low.least(end, scores.largest(low, op.until.result, of_warp=False))
+
+
 class PipelinedLoop:
     """A pipelined loop: every scratch buffer that it packs is multi-buffered, with one copy per stage.
 
-    ahead  stages that are copied before the current one is computed: all others or, as products of warpgroups go on
-           while the next stage is prepared, all but the one that may still be read
+    ahead   stages that are copied before the current one is computed: all others or, as products of warpgroups go on
+            while the next stage is prepared, all but the one that may still be read
+    chased  whether they go on so: if the scores of one product are the factors of the next, each is waited for
     """
 
     def __init__(self, low: Threads, op: loop.For, packs: Sequence[loop.Pack]) -> None:
         self.low, self.op, self.packs = low, op, packs
-        self.size, self.end = op.step, low.kernel.domain[op.dim]
+        self.size, self.end = op.step, end_of(low, op)
         self.by_warpgroups = low.kernel.schedule.mma_warps > 1
-        self.ahead = op.stages - 1 - self.by_warpgroups
+        self.chased = self.by_warpgroups and low.scores < 0
+        self.ahead = op.stages - 1 - self.chased
 
     def is_copied(self, pack: loop.Pack) -> bool:
         """Whether a panel is filled by copies of at least 4 bytes, contiguous in source and destination."""
@@ -89,7 +101,8 @@ class PipelinedLoop:
         """Wait for the copies of a block, start those of a later block into the free stage, then compute."""
         low, op, ahead = self.low, self.op, self.ahead
         if ahead < 1:
-            op.fail(f"stages = {op.stages}: products of warpgroups need three", code="MLC0171")
+            op.fail(f"stages = {op.stages}: there are two at least, and three of products of warpgroups",
+                    code="MLC0171")
         with low.scoped() as scope:
             low.enter(op.dim, 0, self.size)
             for pack in self.packs:
@@ -117,23 +130,31 @@ class PipelinedLoop:
             self.begin_if_there(later, number + ahead)
             nvgpu.DeviceAsyncCreateGroup(())
             self.place(origin, number)
-            whole = sizes.modulo(self.end, self.size) == 0
-            scope.stop[op.dim] = origin + self.size if whole else low.least(origin + self.size, self.end)
             for (a, p), v in zip(keys, pipelined.carried):
                 scope.tiles[a] = {**scope.tiles.get(a, {}), p: v}
-            if self.by_warpgroups:
-                nvvm.WgmmaFence()
-            for inner in op.body.block:
-                if not isinstance(inner, loop.Pack | loop.Scratch):
-                    low.lower(inner)
-            if self.by_warpgroups:
-                nvvm.WgmmaCommitGroup()
-                nvvm.WgmmaWaitGroup(1)
+            self.compute(origin)
             out = dict(zip(args, op.body.block.terminator.operands))
             scf.Yield(tuple(low.part(out[a], p) for a, p in keys))
-        results = nvvm.wgmma_finish(pipelined.results) if self.by_warpgroups else pipelined.results
+        results = nvvm.wgmma_finish(pipelined.results) if self.chased else pipelined.results
         for a, r in zip(args, op.results):
             low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, results) if b is a}
+
+    def compute(self, origin: Dim) -> None:
+        """Lower what is computed of a block."""
+        low, op = self.low, self.op
+        if op.dim == low.scores:
+            scores.distribute(low, origin, self.size)
+        else:
+            whole = sizes.modulo(self.end, self.size) == 0
+            low.scope.stop[op.dim] = origin + self.size if whole else low.least(origin + self.size, self.end)
+        if self.chased:
+            nvvm.WgmmaFence()
+        for inner in op.body.block:
+            if not isinstance(inner, loop.Pack | loop.Scratch):
+                low.lower(inner)
+        if self.chased:
+            nvvm.WgmmaCommitGroup()
+            nvvm.WgmmaWaitGroup(1)
 
     def begin_if_there(self, origin: Dim, number: Dim) -> None:
         """Copy the block that starts at `origin` if there is one."""

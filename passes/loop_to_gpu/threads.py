@@ -45,6 +45,7 @@ class ThreadScope(LoopScope):
         #                                                                    its end
         self.block_number: int = outer.block_number if outer else 0          # of a loop without a counter
         self.by_first_group: bool = outer is not None and outer.by_first_group
+        self.first_score: Dim = outer.first_score if outer else 0            # the first column of a block of scores
 
     def inner(self) -> ThreadScope:
         return ThreadScope(self.numbers.inner(), self)
@@ -70,6 +71,7 @@ class Threads(Lowering):
         divided = self.across >= 0
         self.along = schedule.vector if inner and not divided else -1      # the one whose lanes are registers
         self.own = own if divided else 1                                   # adjacent lanes of a thread across threads
+        self.scores = kernel.scores_dim if schedule.threads_per_warp else -1     # the columns of a factor in registers
         self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, schedule.tile)][: parallel]
         self.total = sizes.product(self.counts)
         self.threads_per_cta = schedule.threads_per_cta or (1,) * parallel
@@ -118,6 +120,10 @@ class Threads(Lowering):
         if d < self.kernel.parallel:
             return self.threads_per_cta[d] * self.kernel.schedule.tile[d]
         return self.scope.block[d]
+
+    def warp_points(self, d: int) -> int:
+        """The number of points along `d` of a warp."""
+        return self.kernel.schedule.threads_per_warp[d] * self.kernel.schedule.tile[d]
 
     @property
     def grid(self) -> Dim:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
 from mlc.dialects import arith, loop, memref, nvgpu, nvvm, vector
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.machine import WARP
 from mlc.ir.sizes import Dim
-from mlc.ir.types import VectorType, f32, i64, index
+from mlc.ir.types import VectorType, f32, i32, i64, index
 from mlc.passes.loop_to_gpu.memory import moved
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.compute import sum_in_f64
@@ -17,6 +22,8 @@ WARPGROUP_ROWS = 64
 """Rows of a product of four warps."""
 ROWS, COLUMNS, TERM_BYTES = 16, 8, 32
 """The shape of one product of a warp, and the bytes of its terms, also of one of a warpgroup."""
+TERMS = 16
+"""Terms of a product of 16-bit floats."""
 
 
 @rule(loop.Mma)
@@ -25,6 +32,9 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     kernel = low.kernel
     if not kernel.schedule.threads_per_warp:
         sum_in_f64(low, op)
+        return
+    if low.scores >= 0:
+        multiply_scores(low, op)
         return
     around, terms = op.parent_op, TERM_BYTES // op.lhs.type.dtype.itemsize
     if not isinstance(around, loop.For) or around.dim != op.dim or around.step != terms:
@@ -52,6 +62,70 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     low.scope.tiles[op.result] = sums_by_point
 
 
+def multiply_scores(low: Threads, op: loop.Mma) -> None:
+    """Multiply all terms of a block: queries by keys, or the scores that threads have in registers by values."""
+    schedule = low.kernel.schedule
+    in_registers = op.dim == low.scores
+    n = schedule.vector if in_registers else low.scores
+    m = next(d for d, w in enumerate(schedule.threads_per_warp) if w == ROWS // 2)
+    left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
+    points = sorted(low.points(op.result.type.dims), key=lambda p: (p[n] // 2, p[m], p[n] % 2))
+    sums, terms = [low.part(op.acc, p) for p in points], range(0, schedule.tile[op.dim], TERMS)
+    if schedule.mma_warps == 1:
+        rows = [FragmentRows(low, left, m, op.dim, term, in_registers).vector() for term in terms]
+        for column in range(0, len(sums), 4):
+            part: Value = vector.FromElements(tuple(sums[column: column + 4]), VectorType((2, 2), f32)).result
+            for row, term in zip(rows, terms):
+                b = fragment(low, right, n, op.dim, column // 4 * COLUMNS, 2, term)
+                part = nvgpu.MmaSync(row, b, part, mmaShape=(ROWS, COLUMNS, TERMS)).result
+            sums[column: column + 4] = [vector.Extract(part, (), (i // 2, i % 2)).result for i in range(4)]
+        low.scope.tiles[op.result] = dict(zip(points, sums))
+        return
+    product = nvvm.Wgmma(2 * len(sums), str(left.type.dtype),
+                         (not in_registers and is_transposed(left, op.dim), is_transposed(right, op.dim)), in_registers)
+    group = sizes.divide(low.thread, nvvm.WARPGROUP)
+    factors = [FragmentRows(low, left, m, op.dim, term, True).words() if in_registers else
+               (descriptor(low, left, op.dim, group * WARPGROUP_ROWS, term),) for term in terms]
+    nvvm.WgmmaFence()
+    for a, term in zip(factors, terms):
+        sums = nvvm.wgmma(product, sums, a, descriptor(low, right, op.dim, 0, term))
+    nvvm.WgmmaCommitGroup()
+    low.scope.tiles[op.result] = dict(zip(points, nvvm.wgmma_finish(sums)))
+
+
+@dataclass(frozen=True)
+class FragmentRows:
+    """The 16 rows of a warp of a factor along `m`, 16 terms along `k` from `term` on: in a panel, or the sums of a
+    product whose columns the terms were, of which a thread has just what a factor's fragment takes."""
+
+    low: Threads
+    tile: Value
+    m: int
+    k: int
+    term: int
+    in_registers: bool
+
+    def vector(self) -> Value:
+        """As mma.sync takes it."""
+        if not self.in_registers:
+            return fragment(self.low, self.tile, self.m, self.k, 0, 4, self.term)
+        values = tuple(v for pair in self._pairs() for v in pair)
+        return vector.FromElements(values, VectorType((4, 2), self.tile.type.dtype)).result
+
+    def words(self) -> tuple[Value, ...]:
+        """As wgmma takes it."""
+        pair, word = VectorType((2,), self.tile.type.dtype), VectorType((1,), i32)
+        made = [vector.Bitcast(vector.FromElements(both, pair).result, word).result for both in self._pairs()]
+        return tuple(vector.Extract(v, (), (0,)).result for v in made)
+
+    def _pairs(self) -> Iterator[tuple[Value, Value]]:
+        """The terms of each register."""
+        first = self.term // COLUMNS * 2
+        for column, row in itertools.product((first, first + 2), range(2)):
+            at = moved(moved((0,) * len(self.low.kernel.domain), self.m, row), self.k, column)
+            yield self.low.part(self.tile, at), self.low.part(self.tile, moved(at, self.k, 1))
+
+
 def multiply_by_warpgroup(low: Threads, op: loop.Mma) -> None:
     """Multiply 64 rows by all columns of the CTA tile; four warps read both factors from shared memory."""
     kernel = low.kernel
@@ -63,7 +137,7 @@ def multiply_by_warpgroup(low: Threads, op: loop.Mma) -> None:
     group = sizes.divide(low.thread, nvvm.WARPGROUP)
     points = sorted(low.points(op.result.type.dims), key=lambda p: (p[n] // 2, p[m], p[n] % 2))
     sums = nvvm.wgmma(product, [low.part(op.acc, p) for p in points],
-                      descriptor(low, left, op.dim, group * WARPGROUP_ROWS), descriptor(low, right, op.dim, 0))
+                      (descriptor(low, left, op.dim, group * WARPGROUP_ROWS),), descriptor(low, right, op.dim, 0))
     low.scope.tiles[op.result] = dict(zip(points, sums))
 
 
@@ -73,30 +147,34 @@ def is_transposed(tile: Value, k: int) -> bool:
     return bool(tile.op.scratch.type.dims[-1] != k)
 
 
-def descriptor(low: Threads, tile: Value, k: int, first: Dim) -> Value:
-    """The descriptor of a factor's block of terms, from its row or column `first` on."""
+def descriptor(low: Threads, tile: Value, k: int, first: Dim, term: Dim | None = None) -> Value:
+    """The descriptor of a factor's block of terms, from its row or column `first` on; by default the block that the
+    enclosing loop is at."""
     assert isinstance(tile.op, loop.LoadScratch) and isinstance(tile.op.scratch.op, loop.Scratch)
     scratch = tile.op.scratch
     buffer, corner, shape, _ = low.scope.scratch_buffers[scratch]
     itemsize, extents = scratch.type.dtype.itemsize, dict(zip(scratch.type.dims, shape))
-    if not tile.op.scratch.op.swizzle or (not is_transposed(tile, k) and extents[k] * itemsize != nvvm.ROW_BYTES):
+    width = nvvm.ROW_BYTES // itemsize
+    if not tile.op.scratch.op.swizzle or (not is_transposed(tile, k) and extents[k] % width):
         tile.op.fail("warps multiply together what is swizzled, in rows of 64 terms", code="MLC0171")
-    width, term = nvvm.ROW_BYTES // itemsize, low.scope.origin[k] - corner[k]
+    term = low.scope.origin[k] - corner[k] if term is None else term
     if is_transposed(tile, k):                               # matrices of 64 elements, one row of which is a term
         leading = extents[k] * nvvm.ROW_BYTES
         start = sizes.divide(first, width) * leading + term * nvvm.ROW_BYTES
     else:
         leading = 16                                         # not used: a row of terms is as long as the pattern
-        start = first * nvvm.ROW_BYTES + term * itemsize
+        part = prod(n for d, n in extents.items() if d != k) * nvvm.ROW_BYTES    # of longer rows, one after the other
+        start = sizes.divide(term, width) * part + first * nvvm.ROW_BYTES + sizes.modulo(term, width) * itemsize
     bits = nvvm.descriptor_bits(leading, nvvm.SWIZZLE_PERIOD)
     address = low.named("panel", memref.Address(buffer).result)
     place = address + low.scope.slots.get(scratch, 0) * itemsize + start
-    part = arith.AndI(low.number(sizes.divide(place, 16)), arith.constant(0x3FFF, index)).result
-    return arith.OrI(arith.IndexCast(part, i64).result, arith.constant(bits, i64)).result
+    number = arith.AndI(low.number(sizes.divide(place, 16)), arith.constant(0x3FFF, index)).result
+    return arith.OrI(arith.IndexCast(number, i64).result, arith.constant(bits, i64)).result
 
 
-def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) -> Value:
-    """Load a fragment of a factor from `first` on along `d`: matrices of 8 rows of 16 bytes, ordered by `k` in B and by
+def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int, term: int | None = None) -> Value:
+    """Load a fragment of a factor from `first` on along `d`, and from `term` on along `k`, by default of the block that
+    the enclosing loop is at: matrices of 8 rows of 16 bytes, ordered by `k` in B and by
     row in A.
 
     Thread 8 t + r provides the address of row r of matrix t. A panel with rows along `d` is loaded transposed, which
@@ -109,8 +187,10 @@ def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) 
     lane, dtype = sizes.modulo(low.thread, WARP), buffer.type.dtype
     wide, slot = 16 // dtype.itemsize, low.scope.slots.get(tile.op.scratch, 0)
 
+    begin = low.scope.origin[k] - corner[k] if term is None else term
+
     def place(along_d: Dim, along_k: Dim) -> Value:
-        at: dict[int, Dim] = {d: low.part_of_warp[d] + first + along_d, k: low.scope.origin[k] - corner[k] + along_k}
+        at: dict[int, Dim] = {d: low.part_of_warp.get(d, 0) + first + along_d, k: begin + along_k}
         found: Dim = 0
         for dim, extent in zip(dims, shape):
             found = found * extent + at.get(dim, 0)

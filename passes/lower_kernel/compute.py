@@ -39,7 +39,7 @@ def _in_bounds(low: Lowering, op: loop.InBounds) -> None:
 
 
 @rule(loop.Map)
-def _map(low: Lowering, op: loop.Map) -> None:
+def lower_map(low: Lowering, op: loop.Map) -> None:
     for r in op.results:
         low.scope.tiles[r] = {}
     made: dict[tuple[Any, ...], Sequence[Value]] = {}        # points may share operands, such as those of a row

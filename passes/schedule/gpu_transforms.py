@@ -24,7 +24,9 @@ def tile_epilogue(kernel: Kernel, points: int) -> None:
         return
     whole = schedule.tile[schedule.vector]
     others = prod(schedule.tile[: kernel.parallel]) // whole
-    kernel.reschedule(epilogue_tile=min(whole, max(schedule.lanes or whole, points // others)))
+    lanes = schedule.lanes or whole
+    most = max(lanes, points // others)
+    kernel.reschedule(epilogue_tile=max(n for n in range(lanes, whole + 1, lanes) if whole % n == 0 and n <= most))
     record(kernel, "tile_epilogue", size=kernel.schedule.epilogue_tile)
 
 
@@ -65,14 +67,29 @@ def promote_to_shared(kernel: Kernel, side: str, last: int = -1, swizzle: int = 
     warpgroups on request.
     """
     sum, contract = contraction(kernel)
+    stage = sum.parent_op
+    assert isinstance(stage, For)
+    _promote(contract, side, stage, sum, last, swizzle)
+    record(kernel, "promote_to_shared", side=side, last=f"{last}" if last >= 0 else 0, swizzle=swizzle)
+
+
+def promote_rows(kernel: Kernel, contract: loop.Mma, side: str, around: For, last: int, swizzle: int = 0) -> None:
+    """Promote a factor of one of several products to shared memory, for each block of a loop around it."""
+    first = next(op for op in around.body.block if not isinstance(op, loop.Scratch | loop.Pack))
+    _promote(contract, side, around, first, last, swizzle)
+    record(kernel, "promote_rows", side=side, dim=f"{around.dim}", last=f"{last}", swizzle=swizzle)
+
+
+def _promote(contract: loop.Contract | loop.Mma, side: str, around: For, reader: Op, last: int, swizzle: int) -> None:
+    """Fill a panel with a factor, before `reader` in each block of a loop, and load it from there."""
     factor: Value = getattr(contract, side)
-    source, stage = computed_by(factor), sum.parent_op
-    assert source is not None and isinstance(stage, For) and stage.body.block.first is not None
+    source = computed_by(factor)
+    assert source is not None and around.body.block.first is not None
     dims = sorted(factor.type.dims, key=lambda d: (d == last, d != contract.dim, d))
-    with before(stage.body.block.first, contract.loc):
+    with before(around.body.block.first, contract.loc):
         buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype), swizzle=swizzle).result
     inside = Block()
-    with before(sum, contract.loc):
+    with before(reader, contract.loc):
         with at_end(inside):
             mapping: dict[Value, Value] = {}
             for op in source:
@@ -82,7 +99,6 @@ def promote_to_shared(kernel: Kernel, side: str, last: int = -1, swizzle: int = 
     with before(contract):
         contract.set_operand(1 if side == "lhs" else 2, loop.LoadScratch(buffer).result)
     drop_unused(contract)
-    record(kernel, "promote_to_shared", side=side, last=f"{last}" if last >= 0 else 0, swizzle=swizzle)
 
 
 def computed_by(value: Value) -> list[Op] | None:

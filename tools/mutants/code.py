@@ -113,8 +113,8 @@ FAULTS: tuple[Fault, ...] = (
     gpu("passes/loop_to_gpu/panels.py", "filled = [(pack, *elements(low, pack)) for pack in packs]\n    "
         "gpu.Barrier()\n",
         "filled = [(pack, *elements(low, pack)) for pack in packs]\n"),
-    gpu("passes/loop_to_gpu/panels.py", "list, low)\n    gpu.Barrier()\n\n\ndef elements", "list, low)\n\n\ndef "
-        "elements"),
+    gpu("passes/loop_to_gpu/panels.py", "read them\n    gpu.Barrier()\n\n\ndef elements",
+        "read them\n\n\ndef elements"),
     gpu("passes/loop_to_gpu/stages.py", "space=\"cta\")\n            gpu.Barrier()", "space=\"cta\")"),
     gpu("passes/loop_to_gpu/stages.py", "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)",
         "nvgpu.DeviceAsyncWait(group, numGroups=ahead)"),

@@ -363,7 +363,7 @@ func.func @f() {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["reduction"], schedule = #loop.schedule<tile = [1]>} {
-    loop.for {dim = 0, stages = 2} { // error: error[MLC0152]: loop.for: 2 stages need blocks that nested loops iterate over
+    loop.for {dim = 0, stages = 2} { // error: error[MLC0152]: loop.for: 2 stages need panels, or blocks that nested loops iterate over
       loop.yield
     }
     loop.end

@@ -1,0 +1,150 @@
+"""tensor, attention a block of keys at a time, which targets with a kernel for it compute in place of the composite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects.tensor.attention import Attention, AttentionGrad
+from mlc.dialects.tensor.base import Array, TensorOp, again, rounded, shape_text, with_batch_axis
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.orders import mma
+from mlc.dialects.tensor.traits import Cost, Iteration
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.exact import fma
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, bf16, f16
+
+
+class FlashAttention(TensorOp, name="tensor.flash_attention"):
+    """result[b, f, i] = the attention of query i to k[b] and v[b], so many `keys` at a time, by tensor cores
+
+    For each block of keys, in ascending order, with c = scale * log2(e) rounded to f32:
+
+        s[j] = q[b, f, i] . k[b, j], or -inf if `causal` and j > i
+        m' = max(m, max of s), t = m', or 0 if m' is -inf, r = 2^((m - t) * c)
+        w[j] = 2^(s[j] * c - t * c)
+        l' = l * r + the sum of w, as a tree
+        o' = o * r + the sum of w[j], rounded to the type of v, times v[b, j]
+
+    and at last o / l, or 0 if l is. It begins with m = -inf, l = o = 0. Products are sums in f64, rounded to f32 once;
+    hardware differs from that, and from 2^x, in the last bits. This is FlashAttention-2 (Dao 2023).
+
+        %r = tensor.flash_attention %q, %k, %v {scale = 0.5} : (tensor<2x4xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16>
+    """  # noqa: E501
+
+    q: Value
+    k: Value
+    v: Value
+    scale: float
+    causal: bool = False
+    keys: int = 64
+    format = "$q `,` $k `,` $v attr-dict `:` functional-type"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.CONTRACT
+    moves_elements = False
+    checked_operand = None
+
+    def infer(self) -> TensorType:
+        q, k, v = (x.type for x in self.operands)
+        if not q.dtype == k.dtype == v.dtype or q.dtype not in (bf16, f16):
+            self.refuse(f"takes matrices of bf16 or f16, not {q}, {k} and {v}", "MLC0113")
+        batch = k.shape[:-2]
+        if min(q.rank, k.rank, v.rank) < 2 or q.shape[: len(batch)] != batch or q.rank < k.rank or (
+                q.shape[-1] != k.shape[-1] or v.shape[:-1] != k.shape[:-1]):
+            shapes = ", ".join(shape_text(t.shape) for t in (q, k, v))
+            self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115",
+                        symbols=sizes.differing((*q.shape[: len(batch)], q.shape[-1], *v.shape[:-1]),
+                                                (*batch, k.shape[-1], *k.shape[:-1])))
+        if self.scale <= 0 or self.keys < 1 or self.keys & (self.keys - 1):
+            self.refuse(f"scale = {self.scale} and keys = {self.keys}: a positive number, and a power of two",
+                        "MLC0113")
+        return q.with_shape((*q.shape[:-1], v.shape[-1]))  # type: ignore[no-any-return]
+
+    @property
+    def factor(self) -> float:
+        """c, by which scores are exponents of 2."""
+        return float(np.float32(self.scale * math.log2(math.e)))
+
+    def iteration_domain(self) -> IterationDomain:
+        """The dimensions of the result, then keys, then the terms of a score."""
+        shape = self.result.type.shape
+        n = len(shape)
+        return IterationDomain((*shape, self.k.type.shape[-2], self.k.type.shape[-1]), (n, n + 1))
+
+    def combining_name(self) -> str:
+        return "add"
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return tuple(domain.points[d] for d in domain.parallel)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        if domain != self.iteration_domain():
+            return (None,) * 3
+        key, term = (domain.points[d] for d in domain.reduced)
+        batch = at[: self.k.type.rank - 2]
+        return (*at[:-1], term), (*batch, key, term), (*batch, key, at[-1])
+
+    def ref(self, q: Any, k: Any, v: Any) -> Array:
+        extra = (slice(None),) * (k.ndim - 2) + (None,) * (q.ndim - k.ndim)
+        q, k, v = np.asarray(q), np.asarray(k)[extra], np.asarray(v)[extra]
+        rows, count = q.shape[:-1], k.shape[-2]
+        top = np.full((*rows, 1), -np.inf, np.float32)
+        total, sums = np.zeros((*rows, 1), np.float32), np.zeros((*rows, v.shape[-1]), np.float32)
+        with np.errstate(all="ignore"):
+            for start in range(0, count, self.keys):
+                top, total, sums = self._block(q, k, v, start, top, total, sums)
+            found = sums / np.where(total == 0, np.float32(1), total)
+        return rounded(found, self.q.type.dtype)
+
+    def _block(self, q: Array, k: Array, v: Array, start: int, top: Array, total: Array,
+               sums: Array) -> tuple[Array, Array, Array]:
+        """The largest score, the sum of weights and that of values after one more block of keys."""
+        stop, c = min(start + self.keys, k.shape[-2]), np.float32(self.factor)
+        k, v = k[..., start: stop, :], v[..., start: stop, :]
+        scores = np.full((*q.shape[:-1], self.keys), -np.inf, np.float32)
+        zero = np.zeros((*q.shape[:-1], stop - start), np.float32)
+        scores[..., : stop - start] = mma(zero, q[..., :, None, :], k[..., None, :, :])
+        if self.causal:
+            later = np.arange(start, start + self.keys) > np.arange(q.shape[-2])[:, None]
+            scores = np.where(later, np.float32(-np.inf), scores)
+        higher = np.maximum(top, scores.max(-1, keepdims=True))
+        shift = np.where(higher == -np.inf, np.float32(0), higher)
+        rate = exp2((top - shift) * c)
+        weights = exp2(fma(*np.broadcast_arrays(scores, c, -(shift * c))))
+        narrow = rounded(weights, self.v.type.dtype)[..., : stop - start]
+        return higher, fma(total, rate, tree(weights)), mma(
+            sums * rate, narrow[..., None, :], np.swapaxes(v, -1, -2)[..., None, :, :])
+
+    def fold(self) -> Value | Array | None:
+        arrays = self.constants()
+        return None if arrays is None else self.ref(*arrays)
+
+    def composite(self) -> Value:
+        """The operation whose result this computes but for rounding."""
+        return Attention(self.q, self.k, self.v, None, self.scale, self.causal).result
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return list(AttentionGrad(self.q, self.k, self.v, self.result, ct, None, self.scale, self.causal).results)
+
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return again(self, with_batch_axis(batch_size, operands, batched))  # type: ignore[no-any-return]
+
+
+def exp2(x: Array) -> Array:
+    """2^x in f32, correctly rounded but for ties that f64 does not tell."""
+    return np.exp2(x.astype(np.float64)).astype(np.float32)
+
+
+def tree(x: Array) -> Array:
+    """The sum along the last axis, whose halves are added until one is left."""
+    while x.shape[-1] > 1:
+        low, high = np.split(x, 2, axis=-1)
+        x = low + high
+    return x
+
+

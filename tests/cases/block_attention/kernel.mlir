@@ -1,0 +1,20 @@
+// test: pass block_attention{keys=64}
+// tolerance: 0.02
+
+// rows of 64 features of 16 bits, without a mask
+func.func @kernel(%q: tensor<2x40x64xbf16>, %k: tensor<2x70x64xbf16>, %v: tensor<2x70x64xbf16>) -> tensor<2x40x64xbf16> {
+  %0 = tensor.attention %q, %k, %v {scale = 0.125, causal = true} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x40x64xbf16>
+  func.return %0 : tensor<2x40x64xbf16>
+}
+// CHECK: @kernel
+// CHECK: tensor.flash_attention {{.*}} {scale = 0.125, causal = true}
+// -----
+// what has a mask, a scale that is no positive number, or few queries is left
+func.func @others(%q: tensor<2x40x64xbf16>, %k: tensor<2x70x64xbf16>, %v: tensor<2x70x64xbf16>, %m: tensor<40x70xi1>, %one: tensor<2x1x64xbf16>) -> (tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x1x64xbf16>) {
+  %0 = tensor.attention %q, %k, %v, %m {scale = 0.125} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>, tensor<40x70xi1>) -> tensor<2x40x64xbf16>
+  %1 = tensor.attention %q, %k, %v {scale = -0.125} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x40x64xbf16>
+  %2 = tensor.attention %one, %k, %v {scale = 0.125} : (tensor<2x1x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x1x64xbf16>
+  func.return %0, %1, %2 : tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x1x64xbf16>
+}
+// CHECK: @others
+// CHECK-NOT: flash_attention

@@ -1,0 +1,166 @@
+"""Attention in one kernel on a GPU with tensor cores: a block of keys at a time, without the matrix of all scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlc
+import mlc.nn.functional as F
+from mlc.backends.cuda import ptxas
+from mlc.backends.cuda.ptx import kernels, ptx
+from mlc.backends.cuda.targets import TARGETS
+from mlc.dialects import gpu, nvgpu, nvvm
+from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import Module, module
+from mlc.dialects.func import Return
+from mlc.dialects.func import function as func
+from mlc.dialects.llvm import InlineAsm
+from mlc.dialects.loop import For, Kernel, Load
+from mlc.ir.core import Op, at_end
+from mlc.ir.diag import IRError
+from mlc.ir.interp import run_function
+from mlc.ir.machine import GPU, HOPPER, Gpu
+from mlc.ir.passes import Instruments, Pipeline, Step
+from mlc.passes import pipeline
+from tests.arrays import Array
+from tests.corpus import numbers
+from tests.fake_device import FakeDevice
+from tests.op_samples import t
+
+MACHINES = {"mma.sync": GPU, "wgmma": HOPPER}
+ROUNDING = 2.0 ** -8
+"""Of a weight or of a result in bf16, relative to the largest number."""
+
+
+def attention(*types: str, causal: bool = False, scale: float = 0.125) -> tuple[Module, list[Array]]:
+    arguments = [t(x) for x in types]
+    inside, main = module(), func("main", arguments)
+    inside.body.block.insert(main)
+    with at_end(main.block):
+        q, k, v = main.args
+        Return((tn.Attention(q, k, v, None, scale, causal).result,))
+    main.update_type()
+    return inside, numbers(arguments)
+
+
+def lowered(built: Module, arguments: list[Array] | None, machine: Gpu, level: str = "llvm") -> Array | None:
+    """Lower a module; the result of threads must be that of `tensor.flash_attention` but for the last bits of products,
+    and the same as kernels and as instructions."""
+    found: dict[str, Array] = {}
+
+    def after(step: Step, now: Op) -> None:
+        name = step.transform.name
+        if arguments is not None and name in ("block_attention", "tensor_to_loop", "distribute", "loop_to_gpu",
+                                              "gpu_to_nvvm"):
+            found[name] = np.asarray(run_function(now, "main", arguments)[0])
+
+    steps = pipeline.steps(level, machine=machine, products="mma")
+    Pipeline(steps).run(built, Instruments(verify_each=True, after=after))
+    if arguments is None:
+        return None
+    for name in ("tensor_to_loop", "distribute"):
+        assert found[name].tobytes() == found["block_attention"].tobytes(), name
+    assert found["gpu_to_nvvm"].tobytes() == found["loop_to_gpu"].tobytes()
+    a, b = (found[name].astype(np.float64) for name in ("loop_to_gpu", "block_attention"))
+    assert np.abs(a - b).max() <= ROUNDING * np.abs(b).max()
+    return found["loop_to_gpu"]
+
+
+CASES: dict[str, tuple[tuple[str, str, str], bool]] = {
+    "whole blocks": (("2x128x64xbf16", "2x128x64xbf16", "2x128x64xbf16"), False),
+    "causal": (("2x150x64xbf16", "2x150x64xbf16", "2x150x64xbf16"), True),
+    "more keys than queries": (("70x128xbf16", "200x128xbf16", "200x128xbf16"), True),
+    "more queries than keys": (("90x64xbf16", "33x64xbf16", "33x128xbf16"), True),
+    "heads that share keys": (("2x2x40x64xf16", "2x70x64xf16", "2x70x64xf16"), False),
+    "few features": (("3x40x32xbf16", "3x70x32xbf16", "3x70x48xbf16"), True)}
+
+
+@pytest.mark.parametrize("kind", MACHINES)
+@pytest.mark.parametrize("name", CASES)
+def test_threads_compute_attention(name: str, kind: str) -> None:
+    types, causal = CASES[name]
+    built, arguments = attention(*types, causal=causal)
+    op = next(built.inside(tn.Attention))
+    wanted = op.ref(*(a.astype(np.float64) for a in arguments)).astype(np.float64)
+    found = lowered(built, arguments, MACHINES[kind])
+    assert found is not None
+    assert np.abs(found.astype(np.float64) - wanted).max() <= 4 * ROUNDING * np.abs(wanted).max()
+
+
+def test_warps_or_warpgroups_multiply() -> None:
+    for kind, instruction in (("mma.sync", nvgpu.MmaSync), ("wgmma", InlineAsm)):
+        built, _ = attention(*["2x128x64xbf16"] * 3)
+        lowered(built, None, MACHINES[kind], level="low")
+        launched = [op for op in built.walk() if isinstance(op, gpu.Func)]
+        assert len(launched) == 1 and any(isinstance(op, instruction) for op in launched[0].walk())
+        assert any(isinstance(op, nvvm.WgmmaFence) for op in launched[0].walk()) == (kind == "wgmma")
+
+
+@pytest.mark.parametrize("types", [("2x16x64xbf16", "2x64x64xbf16", "2x64x64xbf16"), ("2x64x64xf32",) * 3,
+                                   ("2x64x36xbf16",) * 3, ("BxNx64xbf16",) * 3])
+def test_what_has_no_kernel_is_computed_from_all_scores(types: tuple[str, str, str]) -> None:
+    built, _ = attention(*types)
+    Pipeline(pipeline.steps("loop", machine=HOPPER, products="mma")).run(built)
+    assert not any(op.scores_dim >= 0 for op in built.walk() if op.name == "loop.kernel")  # type: ignore[attr-defined]
+
+
+def special_rows(arguments: list[Array]) -> list[Array]:
+    """Queries that are infinite, NaN and very large, and a value that is infinite."""
+    q, k, v = (a.copy() for a in arguments)
+    q[0, 3, 0], q[0, 5, 1], q[0, 7] = np.inf, np.nan, 1e4
+    v[1, 2, 4] = np.inf
+    return [q, k, v]
+
+
+@pytest.mark.parametrize("kind", MACHINES)
+def test_special_numbers(kind: str) -> None:
+    built, arguments = attention(*["2x64x64xbf16"] * 3, causal=True)
+    arguments = special_rows(arguments)
+    wanted = next(built.inside(tn.Attention)).ref(*arguments).astype(np.float64)
+    Pipeline(pipeline.steps("low", machine=MACHINES[kind], products="mma")).run(built)
+    found = np.asarray(run_function(built, "main", arguments)[0]).astype(np.float64)
+    assert np.array_equal(np.isnan(found), np.isnan(wanted)) and np.array_equal(np.isinf(found), np.isinf(wanted))
+    finite = np.isfinite(wanted)
+    assert np.abs(found[finite] - wanted[finite]).max() <= 4 * ROUNDING * np.abs(wanted[finite]).max()
+
+
+@pytest.mark.parametrize("kind, target, types", [
+    ("mma.sync", "cuda:sm_80", ("8x1024x64xbf16",) * 3), ("mma.sync", "cuda:sm_80", ("8x1024x128xf16",) * 3),
+    ("wgmma", "cuda:sm_90a", ("8x1024x64xf16",) * 3), ("wgmma", "cuda:sm_90a", ("8x1024x128xbf16",) * 3)])
+def test_kernels_need_no_memory_for_registers(kind: str, target: str, types: tuple[str, str, str]) -> None:
+    built, _ = attention(*types, causal=True)
+    lowered(built, None, MACHINES[kind])
+    text = ptx(kernels(built), TARGETS[target])
+    if ptxas.find() is None:
+        pytest.skip("PTX is made, but not assembled: ptxas is not installed (pip install nvidia-cuda-nvcc==13.0.88)")
+    found, = ptxas.resources(text, TARGETS[target])
+    assert found.spilled == 0 and "ex2.approx.ftz.f32" in text
+
+
+def test_blocks_that_are_left_out_must_change_nothing() -> None:
+    built, arguments = attention(*["2x70x64xbf16"] * 3, causal=True)
+    Pipeline(pipeline.steps("loop", machine=GPU, products="mma")).run(built)
+    loop = next(op for op in built.walk() if isinstance(op, For) and op.until is not None)
+    assert loop.until is not None
+    loop.until = type(loop.until).get(loop.until.dims, [0])
+    with pytest.raises(IRError, match="beyond `until`, but changes what is carried"):
+        run_function(built, "main", arguments)
+
+
+def test_attention_of_a_model_on_a_device(device: FakeDevice) -> None:
+    """The kernel reads queries, keys and values where they lie, before axes of heads and positions are swapped."""
+    def f(x: mlc.Tensor, w: mlc.Tensor) -> mlc.Tensor:
+        q, k, v = (part.reshape((2, 48, 2, 32)).transpose(1, 2) for part in mlc.split(x, 64, -1))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return out.transpose(1, 2).reshape((2, 48, 64)) @ w
+
+    rng = np.random.default_rng(0)
+    x, w = (mlc.tensor(rng.standard_normal(shape, np.float32)).bfloat16() for shape in ((2, 48, 192), (64, 64)))
+    compiled = mlc.compile(f, target="cuda")
+    wanted, found = mlc.compile(f)(x, w).float().numpy(), compiled(x, w).float().numpy()
+    assert np.abs(found - wanted).max() <= 4 * ROUNDING * np.abs(wanted).max()
+    module = compiled.lower(x, w, level="loop").module
+    kernel = next(op for op in module.walk() if isinstance(op, Kernel) and op.scores_dim >= 0)
+    read = [op.buffer.type.shape for op in kernel.walk() if isinstance(op, Load)]
+    assert read == [(2, 48, 2, 32)] * 3
