@@ -26,17 +26,21 @@ from mlc.dialects.tensor.attention import Attention, AttentionGrad, scores_shape
 from mlc.dialects.tensor.base import accumulator, cast, compare, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index
 from mlc.dialects.tensor.flash import FlashAttention
+from mlc.dialects.tensor.flash_grad import AttentionStatistics, FlashAttentionGrad
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, bf16, f16, i1, i64, index, to_numpy
+from mlc.ir.types import ScalarType, bf16, f16, f32, i1, i64, index, to_numpy
 from mlc.passes.forms import DIFFERENTIATED
 
 QUARTERS = 4
 FEATURES, FEW_QUERIES = range(16, 129, 16), 32
 """Numbers of features of a query and of a value that a kernel for attention has tiles for, and queries below which most
 of its rows would be empty."""
+SMALL = 64
+"""Rows that a kernel of the derivative takes at a time, or half as many of many features where shared memory is such
+that attention takes no more keys: it has three panels and not two."""
 
 
 def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128, quarter: int = 128,
@@ -52,9 +56,9 @@ def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128
     """
     ops: list[Attention | AttentionGrad] = [*module.inside(Attention), *module.inside(AttentionGrad)]
     for op in ops:
-        if keys and isinstance(op, Attention) and has_kernel(op) and allowed("kernel", op):
+        if keys and has_kernel(op) and allowed("kernel", op):
             with before(op, op.loc.through("block_attention")):
-                op.replace_by(FlashAttention(op.q, op.k, op.v, op.scale, op.causal, keys).result)
+                op.replace_by(*_kernels(op, keys))
             continue
         static = all(isinstance(d, int) for x in (op.q, op.k, op.v) for d in x.type.shape)
         gives_mask = len(op.results) > 3 and op.results[3].uses
@@ -66,12 +70,34 @@ def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128
                 op.replace_by(*_Blocks(op, block, fewest, quarter).results())
 
 
-def has_kernel(op: Attention) -> bool:
-    """Whether tensor cores compute attention in one kernel: without a mask, with rows of whole lines of memory."""
+def has_kernel(op: Attention | AttentionGrad) -> bool:
+    """Whether tensor cores compute attention in one kernel, and its derivative in some: without a mask, with rows of
+    whole pieces of memory; the latter of heads with keys of their own, with as many features as values have."""
     q, k, v = op.q.type, op.k.type, op.v.type
     static = all(isinstance(d, int) for x in (q, k, v) for d in x.shape)
-    return (static and op.mask is None and op.scale > 0 and q.dtype in (bf16, f16) and q.shape[-2] >= FEW_QUERIES
-            and k.shape[-2] > 0 and q.shape[-1] in FEATURES and v.shape[-1] in FEATURES)
+    derived = isinstance(op, Attention) or (q.rank == k.rank and k.shape == v.shape)
+    return (static and derived and op.mask is None and op.scale > 0 and q.dtype in (bf16, f16)
+            and q.shape[-2] >= FEW_QUERIES and k.shape[-2] > 0 and q.shape[-1] in FEATURES and v.shape[-1] in FEATURES)
+
+
+def _kernels(op: Attention | AttentionGrad, keys: int) -> list[Value]:
+    """The results of an operation by kernels for it."""
+    if isinstance(op, Attention):
+        return [FlashAttention(op.q, op.k, op.v, op.scale, op.causal, keys).result]
+    out, ct = (cast(x, f32) for x in (op.out, op.ct))
+    delta = tensor.ReduceSum(out * ct, (op.q.type.rank - 1,)).result
+    statistics = AttentionStatistics(op.q, op.k, op.scale, op.causal, keys).result
+    wide = keys == SMALL and op.q.type.shape[-1] > FEATURES[-1] // 2
+    block = SMALL // 2 if wide else SMALL
+
+    def cotangent(of: str, unused: bool, like: Value) -> Value:
+        dtype = op.results[0].type.dtype
+        if unused:
+            return _zeros(like.type.shape, dtype)
+        found = FlashAttentionGrad(op.q, op.k, op.v, op.ct, statistics, delta, of, op.scale, op.causal, block).result
+        return cast(found, dtype)
+
+    return [cotangent(of, not r.uses, x) for of, r, x in zip("qkv", op.results, (op.q, op.k, op.v))]
 
 
 def _bytes(op: Attention | AttentionGrad, shape: Sequence[Dim]) -> int:

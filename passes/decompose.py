@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlc.dialects.shard.constraint import Shard
-from mlc.dialects.tensor.flash import FlashAttention
+from mlc.dialects.tensor.flash import Blockwise
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
 from mlc.passes.forms import DECOMPOSED, DIFFERENTIATED, is_composite
@@ -25,7 +25,7 @@ def run(module: Op, shardings: bool = False, kernels: bool = False) -> None:
     a kernel for it.
     """
     if not kernels:
-        for op in list(module.inside(FlashAttention)):
+        for op in [op for op in module.walk() if isinstance(op, Blockwise)]:
             with before(op, op.loc.through("decompose")):
                 op.replace_by(op.composite())
     expand(module, lambda op: shardings and isinstance(op, Shard))

@@ -202,12 +202,26 @@ def _attention_grad() -> list[Sample]:
 
 def _flash_attention() -> list[Sample]:
     return [Sample(tuple(t(f"{s}{d}") for s in (q, k, v)),
-                   lambda q, k, v, keys=keys, c=causal: tensor.FlashAttention(q, k, v, 0.4, c, keys))
-            for q, k, v, keys, causal, d in (
+                   lambda q, k, v, n=block, c=causal: tensor.FlashAttention(q, k, v, 0.4, c, n))
+            for q, k, v, block, causal, d in (
                 ("3x16x", "5x16x", "5x16x", 4, False, "bf16"), ("2x7x16x", "2x6x16x", "2x6x32x", 2, True, "bf16"),
                 ("2x3x4x16x", "2x9x16x", "2x9x16x", 8, True, "f16"), ("0x16x", "5x16x", "5x16x", 4, False, "bf16"),
                 ("1x16x", "1x16x", "1x16x", 1, True, "bf16"),
                 ("Bx3x16x", "Bx5x16x", "Bx5x16x", 2, False, "bf16"))]
+
+
+def _flash_attention_grad() -> list[Sample]:
+    out = []
+    for lead, queries, keys, block, causal, d in (
+            ("", 3, 5, 4, False, "bf16"), ("2x", 7, 6, 2, True, "f16"), ("", 0, 4, 4, False, "bf16"),
+            ("1x", 1, 1, 1, True, "bf16"), ("Bx", 3, 5, 2, False, "bf16")):
+        q, k = (t(f"{lead}{n}x16x{d}") for n in (queries, keys))
+        row, statistics = t(f"{lead}{queries}xf32"), t(f"{lead}{queries}x8xf32")
+        out.append(Sample((q, k), lambda q, k, n=block, c=causal: tensor.AttentionStatistics(q, k, 0.4, c, n)))
+        out += [Sample((q, k, k, q, statistics, row),
+                       lambda q, k, v, ct, s, d, of=of, n=block, c=causal: tensor.FlashAttentionGrad(
+                           q, k, v, ct, s, d, of, 0.4, c, n)) for of in "qkv"]
+    return out
 
 
 def _standardize() -> list[Sample]:
@@ -217,4 +231,4 @@ def _standardize() -> list[Sample]:
 
 
 SAMPLES = (*_windows(), *_packed(), *_convolution(), *_pooling(), *_cumulative(), *_scatter(), *_dynamic(),
-           *_standardize(), *_attention(), *_attention_grad(), *_flash_attention())
+           *_standardize(), *_attention(), *_attention_grad(), *_flash_attention(), *_flash_attention_grad())

@@ -158,5 +158,5 @@ class Schedule(DialectAttribute):
         rows = [(d, n) for d, n, w in shape if w == 8]
         columns = [(d, n) for d, n, w in shape if w == 4]
         return (len(shape) == 2 and len(rows) == len(columns) == 1 and rows[0][1] % 4 == 0 and columns[0][1] == 1
-                and self.tile[rows[0][0]] == 2 and columns[0][0] == self.vector and self.lanes == 2
+                and self.tile[rows[0][0]] == 2 and columns[0][0] == self.vector and self.adjacent_lanes == 2
                 and self.tile[self.vector] in range(2, 65, 2))

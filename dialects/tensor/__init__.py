@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mlc.dialects.tensor.dynamic import *
     from mlc.dialects.tensor.elementwise import *
     from mlc.dialects.tensor.flash import *
+    from mlc.dialects.tensor.flash_grad import *
     from mlc.dialects.tensor.fourier import *
     from mlc.dialects.tensor.index import *
     from mlc.dialects.tensor.linalg import *

@@ -20,8 +20,48 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, bf16, f16
 
 
-class FlashAttention(TensorOp, name="tensor.flash_attention"):
-    """result[b, f, i] = the attention of query i to k[b] and v[b], so many `keys` at a time, by tensor cores
+class Blockwise(TensorOp):
+    """An operation on scores of which tensor cores compute a block at a time.
+
+    block      rows that are taken at a time of the operand that a loop goes through
+    composite  the same but for rounding, in operations that all machines have
+    """
+
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.CONTRACT
+    moves_elements = False
+    checked_operand = None
+
+    @property
+    def factor(self) -> float:
+        """c = scale * log2(e), rounded to f32, by which scores are exponents of 2."""
+        return float(np.float32(self.attrs["scale"] * math.log2(math.e)))
+
+    def check_blocks(self) -> None:
+        """Refuse a scale or a block that kernels do not have."""
+        scale, block = self.attrs["scale"], self.attrs["block"]
+        if scale <= 0 or block < 1 or block & (block - 1):
+            self.refuse(f"scale = {scale} and block = {block}: a positive number, and a power of two", "MLC0113")
+
+    def composite(self) -> Value:
+        raise NotImplementedError
+
+    def combining_name(self) -> str:
+        return "add"
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return tuple(domain.points[d] for d in domain.parallel)
+
+    def fold(self) -> Value | Array | None:
+        arrays = self.constants()
+        return None if arrays is None else np.asarray(self.ref(*arrays))
+
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return again(self, with_batch_axis(batch_size, operands, batched))  # type: ignore[no-any-return]
+
+
+class FlashAttention(Blockwise, name="tensor.flash_attention"):
+    """result[b, f, i] = the attention of query i to k[b] and v[b], a `block` of keys at a time, by tensor cores
 
     For each block of keys, in ascending order, with c = scale * log2(e) rounded to f32:
 
@@ -42,12 +82,8 @@ class FlashAttention(TensorOp, name="tensor.flash_attention"):
     v: Value
     scale: float
     causal: bool = False
-    keys: int = 64
+    block: int = 64
     format = "$q `,` $k `,` $v attr-dict `:` functional-type"
-    cost = Cost.EXPENSIVE
-    iteration = Iteration.CONTRACT
-    moves_elements = False
-    checked_operand = None
 
     def infer(self) -> TensorType:
         q, k, v = (x.type for x in self.operands)
@@ -60,27 +96,14 @@ class FlashAttention(TensorOp, name="tensor.flash_attention"):
             self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115",
                         symbols=sizes.differing((*q.shape[: len(batch)], q.shape[-1], *v.shape[:-1]),
                                                 (*batch, k.shape[-1], *k.shape[:-1])))
-        if self.scale <= 0 or self.keys < 1 or self.keys & (self.keys - 1):
-            self.refuse(f"scale = {self.scale} and keys = {self.keys}: a positive number, and a power of two",
-                        "MLC0113")
+        self.check_blocks()
         return q.with_shape((*q.shape[:-1], v.shape[-1]))  # type: ignore[no-any-return]
-
-    @property
-    def factor(self) -> float:
-        """c, by which scores are exponents of 2."""
-        return float(np.float32(self.scale * math.log2(math.e)))
 
     def iteration_domain(self) -> IterationDomain:
         """The dimensions of the result, then keys, then the terms of a score."""
         shape = self.result.type.shape
         n = len(shape)
         return IterationDomain((*shape, self.k.type.shape[-2], self.k.type.shape[-1]), (n, n + 1))
-
-    def combining_name(self) -> str:
-        return "add"
-
-    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
-        return tuple(domain.points[d] for d in domain.parallel)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         if domain != self.iteration_domain():
@@ -96,21 +119,21 @@ class FlashAttention(TensorOp, name="tensor.flash_attention"):
         top = np.full((*rows, 1), -np.inf, np.float32)
         total, sums = np.zeros((*rows, 1), np.float32), np.zeros((*rows, v.shape[-1]), np.float32)
         with np.errstate(all="ignore"):
-            for start in range(0, count, self.keys):
-                top, total, sums = self._block(q, k, v, start, top, total, sums)
+            for start in range(0, count, self.block):
+                top, total, sums = self._step(q, k, v, start, top, total, sums)
             found = sums / np.where(total == 0, np.float32(1), total)
         return rounded(found, self.q.type.dtype)
 
-    def _block(self, q: Array, k: Array, v: Array, start: int, top: Array, total: Array,
+    def _step(self, q: Array, k: Array, v: Array, start: int, top: Array, total: Array,
                sums: Array) -> tuple[Array, Array, Array]:
         """The largest score, the sum of weights and that of values after one more block of keys."""
-        stop, c = min(start + self.keys, k.shape[-2]), np.float32(self.factor)
+        stop, c = min(start + self.block, k.shape[-2]), np.float32(self.factor)
         k, v = k[..., start: stop, :], v[..., start: stop, :]
-        scores = np.full((*q.shape[:-1], self.keys), -np.inf, np.float32)
+        scores = np.full((*q.shape[:-1], self.block), -np.inf, np.float32)
         zero = np.zeros((*q.shape[:-1], stop - start), np.float32)
         scores[..., : stop - start] = mma(zero, q[..., :, None, :], k[..., None, :, :])
         if self.causal:
-            later = np.arange(start, start + self.keys) > np.arange(q.shape[-2])[:, None]
+            later = np.arange(start, start + self.block) > np.arange(q.shape[-2])[:, None]
             scores = np.where(later, np.float32(-np.inf), scores)
         higher = np.maximum(top, scores.max(-1, keepdims=True))
         shift = np.where(higher == -np.inf, np.float32(0), higher)
@@ -120,19 +143,11 @@ class FlashAttention(TensorOp, name="tensor.flash_attention"):
         return higher, fma(total, rate, tree(weights)), mma(
             sums * rate, narrow[..., None, :], np.swapaxes(v, -1, -2)[..., None, :, :])
 
-    def fold(self) -> Value | Array | None:
-        arrays = self.constants()
-        return None if arrays is None else self.ref(*arrays)
-
     def composite(self) -> Value:
-        """The operation whose result this computes but for rounding."""
         return Attention(self.q, self.k, self.v, None, self.scale, self.causal).result
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return list(AttentionGrad(self.q, self.k, self.v, self.result, ct, None, self.scale, self.causal).results)
-
-    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return again(self, with_batch_axis(batch_size, operands, batched))  # type: ignore[no-any-return]
 
 
 def exp2(x: Array) -> Array:

@@ -59,7 +59,7 @@ def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
     for function in list(module.inside(Func)):
         for op in list(function.inside(tn.DotGeneral)):
             _copy_factors(op)
-        for attention in list(function.inside(tn.FlashAttention)):
+        for attention in list(function.inside(tn.Blockwise)):
             _copy_factors(attention)
         for block in kernel_boundary.blocks_of(function):
             kernel_boundary.sink(block, is_free)
@@ -80,13 +80,13 @@ def _log(function: Func) -> None:
                    together=list(kernel.fused))
 
 
-def _copy_factors(op: tn.DotGeneral | tn.FlashAttention) -> None:
+def _copy_factors(op: tn.DotGeneral | tn.Blockwise) -> None:
     """Clone the data movement operations of the factors of a contraction, or of attention."""
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
         while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
             if is_below_copies(v.op) or (is_done_before_tensor_cores(v.op) and is_read_by_tensor_cores(op)) or (
-                    isinstance(op, tn.FlashAttention) and not keeps_pieces(v.op)):
+                    isinstance(op, tn.Blockwise) and not keeps_pieces(v.op)):
                 break
             chain.append(v.op)
             v = v.op.operands[0]

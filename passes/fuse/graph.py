@@ -63,7 +63,7 @@ def domain_of(op: Op) -> IterationDomain:
     """Domain in which other operations can share the loop of `op`: for a contraction that of its result."""
     domain: IterationDomain = op.iteration_domain()  # type: ignore[attr-defined]
     return IterationDomain(domain.slices) if isinstance(
-        op, tn.DotGeneral | tn.DotBlocks | tn.DotGroups | tn.FlashAttention) else domain
+        op, tn.DotGeneral | tn.DotBlocks | tn.DotGroups | tn.Blockwise) else domain
 
 
 class FusionGraph:

@@ -153,8 +153,8 @@ class Legality:
             return why
         if any(isinstance(op, tn.DotBlocks | tn.DotGroups) for op in consumer.ops):
             return "a product reads its factors many times"
-        if any(isinstance(op, tn.FlashAttention) for op in consumer.ops) and any(
-                self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.FlashAttention)
+        if any(isinstance(op, tn.Blockwise) for op in consumer.ops) and any(
+                self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.Blockwise)
                 for v in op.operands for s in self.graph.sources(v)) and not all(map(keeps_pieces, producer.ops)):
             return "attention copies its operands as they are in memory"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(

@@ -27,7 +27,9 @@ def distribute(low: Threads, origin: Dim, size: int) -> None:
     d = low.scores
     member = low.named("member", low.number(sizes.modulo(low.thread, THREADS)))
     low.enter(d, origin + member * PAIR, size // THREADS)
-    low.scope.groups[d] = PAIR, TOGETHER
+    low.scope.groups[d], low.scope.multiples[d] = (PAIR, TOGETHER), PAIR
+    if sizes.modulo(low.kernel.domain[d], size) != 0:
+        low.scope.ends[d] = low.kernel.domain[d]
     low.scope.first_score = origin
 
 
@@ -67,15 +69,16 @@ def largest(low: Threads, expr: AffineExpr, of_warp: bool) -> Dim:
 
 @rule(loop.Map)
 def _map(low: Threads, op: loop.Map) -> None:
-    """Scores are replaced where a number is positive only if it is positive at any point of the warp."""
-    if low.scores < 0 or (number := replaced(op, low.scores)) is None:
+    """Scores that are replaced at some points are looked at only if there may be such a point in the warp."""
+    if low.scores < 0 or (number := replaced(low, op)) is None:
         compute.lower_map(low, op)
         return
     scores, keys = op.tiles[1], low.points(op.results[0].type.dims)
-    beyond = arith.CmpI("sgt", low.number(largest(low, number.map.result, of_warp=True)), low.number(0)).result
+    beyond = arith.CmpI("sgt", low.number(largest(low, number, of_warp=True)), low.number(0)).result
     branch = scf.branch(beyond, [scores.type.dtype] * len(keys))
     with at_end(branch.then_body.block), low.scoped():
-        low.lower(number)                                # where it is needed, and not before
+        assert op.tiles[0].op is not None
+        low.lower(op.tiles[0].op)                        # where it is needed, and not before
         compute.lower_map(low, op)
         scf.Yield(tuple(low.part(op.results[0], p) for p in keys))
     with at_end(branch.else_body.block):
@@ -83,16 +86,24 @@ def _map(low: Threads, op: loop.Map) -> None:
     low.scope.tiles[op.results[0]] = dict(zip(keys, branch.results))
 
 
-def replaced(op: loop.Map, d: int) -> loop.Index | None:
-    """The number where which is positive scores are replaced, and left otherwise; None if `op` does other things."""
-    body, last = op.body.block, op.body.block.terminator.operands
-    if len(op.tiles) != 2 or not isinstance(op.tiles[0].op, loop.Index) or d not in op.tiles[0].type.dims or (
-            op.tiles[1].type != op.results[0].type or not isinstance(last[0].op, arith.Select)):
+def replaced(low: Threads, op: loop.Map) -> AffineExpr | None:
+    """A number that is positive where scores are replaced; None if an operation does other things.
+
+    It selects the score or another number, by whether an index is positive, or a point of the domain.
+    """
+    chosen, body = op.body.block.terminator.operands[0].op, op.body.block
+    if not isinstance(chosen, arith.Select) or len(op.tiles) != 2 or op.tiles[1].type != op.results[0].type:
         return None
-    test, value = last[0].op.condition.op, last[0].op.false_value
+    source, d = op.tiles[0].op, low.scores
+    if isinstance(source, loop.InBounds) and source.dim == d:
+        found = chosen.condition is body.args[0] and chosen.true_value is body.args[1]
+        return loop.coordinate(d) - low.kernel.domain[d] + 1 if found else None
+    test = chosen.condition.op
     positive = isinstance(test, arith.CmpI) and test.predicate == "sgt" and test.lhs is body.args[0] and _is_zero(
         test.rhs.op)
-    return op.tiles[0].op if positive and value is body.args[1] else None
+    found = positive and isinstance(source, loop.Index) and d in source.result.type.dims and (
+        chosen.false_value is body.args[1])
+    return source.map.result if found and isinstance(source, loop.Index) else None
 
 
 def _is_zero(op: Op | None) -> bool:

@@ -21,11 +21,11 @@ from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
 from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, TensorType, f32, i1, i32, index
 from mlc.passes.tensor_to_loop import windows
-from mlc.passes.tensor_to_loop.flash import flash_attention
+from mlc.passes.tensor_to_loop.flash import attention_statistics, flash_attention, flash_attention_grad
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
 Index = tuple[Dim, ...]
-Product = tn.DotGeneral | tn.DotBlocks | tn.DotGroups | tn.FlashAttention
+Product = tn.DotGeneral | tn.DotBlocks | tn.DotGroups | tn.Blockwise
 
 
 class KernelBuilder:
@@ -38,7 +38,7 @@ class KernelBuilder:
         self.inner = next((op for op in self.body if isinstance(op, Product)), None)
         self.domain = kernel.iteration_domain()
         self.shape: Index = self.domain.slices
-        terms = 0 if self.inner is None else 2 if isinstance(self.inner, tn.DotGroups | tn.FlashAttention) else 1
+        terms = 0 if self.inner is None else 2 if isinstance(self.inner, tn.DotGroups | tn.Blockwise) else 1
         self.dims = len(self.shape) + terms if terms else max(1, len(self.shape))    # rank of the domain
         self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
@@ -411,11 +411,11 @@ def adds_in_lanes(op: Product) -> bool:
 
 def blocks_of_terms(op: Product, dims: int) -> list[int]:
     """The block along each dimension of the terms of a product."""
-    if isinstance(op, tn.FlashAttention):
-        features = op.k.type.shape[-1]
+    if isinstance(op, tn.Blockwise):
+        features = op.operands[0].type.shape[-1]
         if not isinstance(features, int):
             op.fail("scores of an unknown number of terms have no code", code="MLC0170")
-        return [op.keys, features]
+        return [op.attrs["block"], features]
     return [1] * (dims - 1) + [block_of_terms(op)]
 
 
@@ -448,7 +448,8 @@ def _to_index(x: Value, dtype: ScalarType) -> Value:
 
 _PRODUCTS: dict[type[Op], Callable[[KernelBuilder, Any], Value]] = {
     tn.DotGeneral: KernelBuilder.contraction, tn.DotBlocks: KernelBuilder.dot_of_pairs,
-    tn.DotGroups: KernelBuilder.dot_of_groups, tn.FlashAttention: flash_attention}
+    tn.DotGroups: KernelBuilder.dot_of_groups, tn.FlashAttention: flash_attention,
+    tn.AttentionStatistics: attention_statistics, tn.FlashAttentionGrad: flash_attention_grad}
 _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
     Elementwise: KernelBuilder.elementwise, tn.Select: KernelBuilder.elementwise, tn.Cast: KernelBuilder.elementwise,
     tn.Bitcast: KernelBuilder.elementwise, tn.Dequantize: KernelBuilder.dequantize,

@@ -1,9 +1,14 @@
-"""Lowering of attention that takes a block of keys at a time (tensor.flash_attention)."""
+"""Lowering of attention, and of its derivative, block by block (tensor.flash_attention and what goes with it).
+
+The dimensions of a kernel are those of the result, of which the last two are rows, that is queries or keys, and
+features; then the rows of the other kind, which a loop goes through block by block, and the terms of a score, all of
+which are one block.
+"""
 
 from __future__ import annotations
 
 import math as numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mlc.dialects import arith, loop, math
@@ -19,95 +24,187 @@ if TYPE_CHECKING:
 
 
 def flash_attention(kernel: KernelBuilder, op: tn.FlashAttention) -> Value:
-    """A loop over the terms of scores, all of which are one block, and in it the loop over blocks of keys."""
+    """The result of attention at a point."""
     return _Attention(kernel, op).result()
 
 
-class _Attention:
-    """The dimensions of a kernel: those of the result, of which the last two are queries and features of values, then
-    keys and terms of a score."""
+def attention_statistics(kernel: KernelBuilder, op: tn.AttentionStatistics) -> Value:
+    """The numbers of a query from which its weights are computed again."""
+    return _Statistics(kernel, op).result()
 
-    def __init__(self, kernel: KernelBuilder, op: tn.FlashAttention) -> None:
-        self.kernel, self.op = kernel, op
+
+def flash_attention_grad(kernel: KernelBuilder, op: tn.FlashAttentionGrad) -> Value:
+    """A cotangent at a point."""
+    return _Gradient(kernel, op).result()
+
+
+class _Blocks:
+    """A kernel of attention or of its derivative."""
+
+    def __init__(self, kernel: KernelBuilder,
+                 op: tn.FlashAttention | tn.AttentionStatistics | tn.FlashAttentionGrad) -> None:
+        self.kernel, self.node = kernel, op
         self.features = len(kernel.shape) - 1
-        self.query, self.key, self.term = self.features - 1, self.features + 1, self.features + 2
-        rows = (d for d, n in enumerate(kernel.shape[: self.features]) if n != 1 or d == self.query)
-        self.rows = tuple(rows)
+        self.row, self.other, self.term = self.features - 1, self.features + 1, self.features + 2
+        self.rows = tuple(d for d, n in enumerate(kernel.shape[: self.features]) if n != 1 or d == self.row)
         self.maps = op.operand_maps(op.home(kernel.domain), kernel.domain)
 
-    def result(self) -> Value:
-        start = [loop.Full(value, TileType(dims, f32)).result for value, dims in (
-            (-numbers.inf, self.rows), (0.0, self.rows), (0.0, (*self.rows, self.features)))]
-        _, total, sums = self.loop(self.term, start, lambda carried: self.loop(
-            self.key, carried, self.block, self.last_key() if self.op.causal else None))
+    def full(self, value: float, *more: int) -> Value:
+        """A number for each row, and each point of some dimensions more."""
+        return loop.Full(value, TileType((*self.rows, *more), f32)).result
 
-        def quotient(o: Value, l: Value) -> Value:
-            zero, one = arith.constant(0.0, f32), arith.constant(1.0, f32)
-            none = arith.CmpF("oeq", l, zero).result
-            return arith.DivF(o, arith.Select(none, one, l).result).result
+    def operand(self, i: int, term: int | None = None) -> Value:
+        """The tile of an operand, with another dimension for that of the terms of a score."""
+        at = self.kernel.index_at(self.maps[i])
+        if term is not None:
+            at = (*at[:-1], loop.coordinate(term))
+        return self.kernel.value(self.node.operands[i], at, None)
 
-        value = self.kernel.map([sums, total], quotient)
-        dtype = self.op.result.type.dtype
-        return self.kernel.map([value], lambda x: arith.TruncF(x, dtype).result)
+    def through(self, inits: Sequence[Value], block: Callable[[Sequence[Value]], Sequence[Value]],
+                until: AffineMap | None = None) -> list[Value]:
+        """Carry tiles through all blocks of the other rows."""
+        return self.loop(self.term, inits, lambda carried: self.loop(self.other, carried, block, until))
 
-    def loop(self, dim: int, inits: Sequence[Value], body: object, until: AffineMap | None = None) -> list[Value]:
+    def loop(self, dim: int, inits: Sequence[Value], body: Callable[[Sequence[Value]], Sequence[Value]],
+             until: AffineMap | None = None) -> list[Value]:
         """A loop over a dimension of terms that carries several tiles."""
         block = Block([v.type for v in inits])
         outer = dict(self.kernel.memo)
         with at_end(block, builder.loc):
-            loop.Yield(tuple(body(block.args)))  # type: ignore[operator]
+            loop.Yield(tuple(body(block.args)))
         self.kernel.memo = outer
         return list(loop.For(tuple(inits), Region(block), dim=dim, until=until).results)
 
-    def last_key(self) -> AffineMap:
-        """The number of keys that a query sees."""
-        return AffineMap.get(self.kernel.dims, [loop.coordinate(self.query) + 1])
+    def product(self, rows: Value, others: Value) -> Value:
+        """A number for each row and each of the others: the product of their terms."""
+        return loop.Mma(self.full(0.0, self.other), rows, others, dim=self.term).result
+
+    def visible(self, scores: Value, count: Dim, key_is_row: bool = False) -> Value:
+        """The scores of a block, -inf beyond the last of the other rows, and for keys later than a query."""
+        op = self.node
+        whole = isinstance(count, int) and count % op.block == 0
+        if not whole:
+            inside = loop.InBounds(dim=self.other).result
+            scores = self.kernel.map([inside, scores], lambda c, s: arith.Select(
+                c, s, arith.constant(-numbers.inf, f32)).result)
+        if op.causal:
+            key, query = (self.row, self.other) if key_is_row else (self.other, self.row)
+            later = self.kernel.index(loop.coordinate(key) - loop.coordinate(query))
+
+            def chosen(n: Value, s: Value) -> Value:
+                out = arith.CmpI("sgt", n, arith.constant(0, index)).result
+                return arith.Select(out, arith.constant(-numbers.inf, f32), s).result
+
+            scores = self.kernel.map([later, scores], chosen)
+        return scores
+
+    def scaled(self, x: Value) -> Value:
+        """A scalar times c."""
+        return arith.MulF(x, arith.constant(self.node.factor, f32)).result
+
+    def weight(self, s: Value, exponent: Value) -> Value:
+        """2^(s c + exponent) of scalars."""
+        return math.Exp2(math.Fma(s, arith.constant(self.node.factor, f32), exponent).result).result
+
+    def narrow(self, tile: Value) -> Value:
+        """A factor of a product on tensor cores."""
+        dtype = self.node.q.type.dtype
+        return self.kernel.map([tile], lambda x: arith.TruncF(x, dtype).result)
+
+    def softmax(self, carried: Sequence[Value]) -> tuple[Value, Value, Value, Value]:
+        """The largest score and the sum of weights after one more block of keys, the weights, and the rate by which
+        former ones change."""
+        op = self.node
+        top, total = carried
+        scores = self.visible(self.product(self.operand(0), self.operand(1)), op.k.type.shape[-2])
+        higher = self.kernel.map([top, loop.Reduce(scores, dim=self.other, kind="maximumf").result],
+                                 lambda a, b: arith.MaximumF(a, b).result)
+        shift = self.kernel.map([higher], _finite)
+        rate = self.kernel.map([top, shift], lambda m, t: math.Exp2(self.scaled(arith.SubF(m, t).result)).result)
+        exponent = self.kernel.map([shift], lambda t: arith.NegF(self.scaled(t)).result)
+        weights = self.kernel.map([scores, exponent], self.weight)
+        added = loop.Reduce(weights, dim=self.other, kind="add").result
+        return higher, self.kernel.map([total, rate, added], lambda a, r, b: math.Fma(a, r, b).result), weights, rate
+
+    def last_key(self) -> AffineMap | None:
+        """The number of keys that a query sees, if it does not see all."""
+        if not self.node.causal:
+            return None
+        return AffineMap.get(self.kernel.dims, [loop.coordinate(self.row) + 1])
+
+
+class _Attention(_Blocks):
+    def result(self) -> Value:
+        start = [self.full(-numbers.inf), self.full(0.0), self.full(0.0, self.features)]
+        _, total, sums = self.through(start, self.block, self.last_key())
+        return self.narrow(self.kernel.map([sums, total], lambda o, l: arith.DivF(o, _or_one(l)).result))
 
     def block(self, carried: Sequence[Value]) -> list[Value]:
-        """The largest score of each query, the sum of its weights and that of values, after one more block of keys."""
-        top, total, sums = carried
-        q, k, v = (self.kernel.value(x, self.kernel.index_at(at), None) for x, at in zip(self.op.operands, self.maps))
-        zero = loop.Full(0.0, TileType((*self.rows, self.key), f32)).result
-        scores: Value = loop.Mma(zero, q, k, dim=self.term).result
-        for beyond in self.beyond():
-            scores = self.without(scores, beyond)
-        factor = self.op.factor
-        higher = self.kernel.map([top, loop.Reduce(scores, dim=self.key, kind="maximumf").result],
-                                 lambda a, b: arith.MaximumF(a, b).result)
-
-        def shift_of(m: Value) -> Value:
-            none = arith.CmpF("oeq", m, arith.constant(-numbers.inf, f32)).result
-            return arith.Select(none, arith.constant(0.0, f32), m).result
-
-        def rate_of(m: Value, t: Value) -> Value:
-            return math.Exp2(scaled(arith.SubF(m, t).result)).result
-
-        def scaled(x: Value) -> Value:
-            return arith.MulF(x, arith.constant(factor, f32)).result
-
-        def weight_of(s: Value, t: Value) -> Value:
-            return math.Exp2(math.Fma(s, arith.constant(factor, f32), t).result).result
-
-        shift = self.kernel.map([higher], shift_of)
-        rate = self.kernel.map([top, shift], rate_of)
-        exponent = self.kernel.map([shift], lambda t: arith.NegF(scaled(t)).result)
-        weights = self.kernel.map([scores, exponent], weight_of)
-        added = loop.Reduce(weights, dim=self.key, kind="add").result
-        total = self.kernel.map([total, rate, added], lambda a, r, b: math.Fma(a, r, b).result)
-        narrow = self.kernel.map([weights], lambda x: arith.TruncF(x, self.op.v.type.dtype).result)
+        *of_softmax, sums = carried
+        top, total, weights, rate = self.softmax(of_softmax)
         sums = self.kernel.map([sums, rate], lambda o, r: arith.MulF(o, r).result)
-        return [higher, total, loop.Mma(sums, narrow, v, dim=self.key).result]
+        return [top, total, loop.Mma(sums, self.narrow(weights), self.operand(2), dim=self.other).result]
 
-    def beyond(self) -> list[Dim]:
-        """Numbers that are positive for the keys that a query does not see."""
-        key, count = loop.coordinate(self.key), self.op.k.type.shape[-2]
-        whole = isinstance(count, int) and count % self.op.keys == 0
-        return [*([] if whole else [key - (count - 1)]), *([key - loop.coordinate(self.query)] * self.op.causal)]
 
-    def without(self, scores: Value, beyond: Dim) -> Value:
-        """The scores, -inf where a number is positive."""
-        def chosen(n: Value, s: Value) -> Value:
-            out = arith.CmpI("sgt", n, arith.constant(0, index)).result
-            return arith.Select(out, arith.constant(-numbers.inf, f32), s).result
+class _Statistics(_Blocks):
+    def result(self) -> Value:
+        top, total = self.through([self.full(-numbers.inf), self.full(0.0)], lambda carried: self.softmax(carried)[:2],
+                                  self.last_key())
+        place = self.kernel.index(loop.coordinate(self.features))
 
-        return self.kernel.map([self.kernel.index(beyond), scores], chosen)
+        def number(i: Value, m: Value, l: Value) -> Value:
+            zero = arith.constant(0, index)
+            odd = arith.CmpI("ne", arith.AndI(i, arith.constant(1, index)).result, zero).result
+            none = arith.CmpF("oeq", l, arith.constant(0.0, f32)).result
+            inverse = arith.DivF(arith.constant(1.0, f32), _or_one(l)).result
+            inverse = arith.Select(none, arith.constant(0.0, f32), inverse).result
+            return arith.Select(odd, inverse, self.scaled(_finite(m))).result
+
+        return self.kernel.map([place, top, total], number)
+
+
+class _Gradient(_Blocks):
+    """Of queries, whose other rows are keys, or of keys or values, whose other rows are queries."""
+
+    def result(self) -> Value:
+        op: tn.FlashAttentionGrad = self.node  # type: ignore[assignment]
+        until = self.last_key() if op.of == "q" else None
+        sums, = self.through([self.full(0.0, self.features)], self.block, until)
+        if op.of != "v":
+            sums = self.kernel.map([sums], lambda x: arith.MulF(x, arith.constant(op.scale, f32)).result)
+        return self.narrow(sums)
+
+    def block(self, carried: Sequence[Value]) -> list[Value]:
+        op: tn.FlashAttentionGrad = self.node  # type: ignore[assignment]
+        by_query = op.of == "q"
+        q, k, v, ct = (self.operand(i) for i in range(4))
+        scores = self.product(q, k) if by_query else self.product(k, q)
+        scores = self.visible(scores, (op.k if by_query else op.q).type.shape[-2], key_is_row=not by_query)
+        shift, inverse = (self.statistic(i) for i in range(2))
+        exponent = self.kernel.map([shift], lambda t: arith.NegF(t).result)
+        factor = self.kernel.map([scores, exponent, inverse],
+                                 lambda s, e, r: arith.MulF(self.weight(s, e), r).result)
+        if op.of != "v":
+            slopes = self.product(ct, v) if by_query else self.product(v, ct)
+            factor = self.kernel.map([factor, slopes, self.operand(5)], lambda w, d, t: arith.MulF(
+                w, arith.SubF(d, t).result).result)
+        values = self.operand({"q": 1, "k": 0, "v": 3}[op.of], self.features)
+        return [loop.Mma(carried[0], self.narrow(factor), values, dim=self.other).result]
+
+    def statistic(self, number: int) -> Value:
+        """One of the numbers of each query."""
+        op: tn.FlashAttentionGrad = self.node  # type: ignore[assignment]
+        at = self.kernel.index_at(self.maps[0])
+        return self.kernel.value(op.statistics, (*at[:-1], number), None)
+
+
+def _or_one(l: Value) -> Value:
+    """A sum of weights, or 1 if there are none."""
+    none = arith.CmpF("oeq", l, arith.constant(0.0, f32)).result
+    return arith.Select(none, arith.constant(1.0, f32), l).result
+
+
+def _finite(m: Value) -> Value:
+    """The largest score, or 0 if there is none."""
+    none = arith.CmpF("oeq", m, arith.constant(-numbers.inf, f32)).result
+    return arith.Select(none, arith.constant(0.0, f32), m).result

@@ -18,3 +18,14 @@ func.func @others(%q: tensor<2x40x64xbf16>, %k: tensor<2x70x64xbf16>, %v: tensor
 }
 // CHECK: @others
 // CHECK-NOT: flash_attention
+// -----
+// the derivative: the numbers of each query from which weights are computed again, and a kernel for each cotangent that is used
+func.func @gradients(%q: tensor<2x40x64xbf16>, %k: tensor<2x70x64xbf16>, %v: tensor<2x70x64xbf16>, %o: tensor<2x40x64xbf16>, %c: tensor<2x40x64xbf16>) -> (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>) {
+  %0, %1, %2 = tensor.attention_grad %q, %k, %v, %o, %c {scale = 0.125} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>, tensor<2x40x64xbf16>, tensor<2x40x64xbf16>) -> (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>)
+  func.return %0, %2 : tensor<2x40x64xbf16>, tensor<2x70x64xbf16>
+}
+// CHECK: @gradients
+// CHECK: tensor.attention_statistics
+// CHECK: tensor.flash_attention_grad {{.*}} {of = "q", scale = 0.125}
+// CHECK: tensor.flash_attention_grad {{.*}} {of = "v", scale = 0.125}
+// CHECK-NOT: flash_attention_grad
