@@ -69,8 +69,9 @@ class Legality:
         return self.why_not_epilogue(home, guest) or self.why_not_stages(home, guest)
 
     def why_not_computed_with(self, producer: Group, consumer: Group) -> str | None:
-        """Why the kernel that computes a factor should not prepare it for tensor cores, or computes no blocks, and why
-        functions are not computed of numbers, as those that a contraction adds in lanes are, but of vectors."""
+        """Why the kernel that computes a factor should not prepare it for tensor cores, nor widen it for reductions, or
+        computes no blocks, and why functions are not computed of numbers, as those that a contraction adds in lanes
+        are, but of vectors."""
         if any(map(is_read_as_it_lies, producer.ops)):
             return "blocks are read from memory as they lie"
         for one, other in ((producer, consumer), (consumer, producer)):
@@ -78,10 +79,11 @@ class Legality:
                 return "sums of lanes are no vectors, of which a function costs less"
         if consumer.kind == "contract":
             return None
-        for wanted, reader in ((is_read_by_tensor_cores, "tensor cores"),
-                               (self.is_read_in_words, "products of narrow numbers")):
+        for wanted, reader in ((is_read_by_tensor_cores, "tensor cores read their factors"),
+                               (self.is_read_in_words, "products of narrow numbers read their factors"),
+                               (is_widened_for_reductions, "sums read narrow numbers")):
             if all(map(wanted, consumer.ops)) and not all(map(wanted, producer.ops)):
-                return f"{reader} read their factors as they are in memory"
+                return f"{reader} as they are in memory"
         return None
 
     def why_not_epilogue(self, home: Group, guest: Group) -> str | None:
@@ -247,6 +249,13 @@ def keeps_pieces(op: Op) -> bool:
         start, step = op.starts[-1], op.steps[-1]
         return step == 1 and isinstance(start, int) and start * op.x.type.dtype.itemsize % PIECE == 0
     return isinstance(op, tn.Reshape | tn.BroadcastTo) and op.results[0].type.shape[-1] == shape[-1]
+
+
+def is_widened_for_reductions(op: Op) -> bool:
+    """Whether an operation widens elements that only reductions read. In their kernels that costs nothing; with what
+    computes the elements, the wider ones would be stored if the kernels stay apart."""
+    return isinstance(op, tn.Cast) and bool(op.result.type.dtype.width > op.x.type.dtype.width) and bool(
+        op.result.uses) and all(isinstance(user, Reduce) for user in op.result.users)
 
 
 def widened_from(factor: Value) -> ScalarType | None:

@@ -31,3 +31,19 @@ func.func @padded(%x: tensor<128x129xbf16>, %y: tensor<129x128xbf16>) -> tensor<
 // CHECK: tensor.kernel
 // CHECK-NOT: tensor.pad
 // CHECK: tensor.dot_general
+// -----
+// What only reductions widen is stored as it is.
+func.func @bias(%x: tensor<2048x32xf32>) -> (tensor<2048x32xbf16>, tensor<32xf32>) {
+  %0 = tensor.tanh %x : tensor<2048x32xf32>
+  %1 = tensor.cast %0 : tensor<2048x32xf32> to tensor<2048x32xbf16>
+  %2 = tensor.cast %1 : tensor<2048x32xbf16> to tensor<2048x32xf32>
+  %3 = tensor.reduce_sum %2 {axes = [0]} : (tensor<2048x32xf32>) -> tensor<32xf32>
+  func.return %1, %3 : tensor<2048x32xbf16>, tensor<32xf32>
+}
+// CHECK: tensor.kernel
+// CHECK: tensor.map
+// CHECK: tensor.cast {{.*}} to tensor<2048x32xbf16>
+// CHECK-NOT: to tensor<2048x32xf32>
+// CHECK: tensor.kernel
+// CHECK: tensor.cast
+// CHECK-NEXT: tensor.reduce_sum
