@@ -12,10 +12,10 @@ absorption    a pointwise producer with a single consumer is evaluated where it 
 siblings      reductions of one domain that read one value and do not depend on each other read it once
 
 A kernel with reductions may have several stages per reduction slice (stages.py): softmax is a maximum, a sum and a
-division over one domain. A contraction takes an epilogue. It reads its factors many times, so it absorbs producers that
-move elements, which its schedule packs, but none that compute; nor, for tensor cores, one that rounds to fewer bits or
-pads. Free operations (full, iota, broadcast_to, reshapes that
-add or drop unit dimensions) are cloned for each reader. Any other reshape is a view at a kernel boundary. The reason
+division over one domain. A contraction takes an epilogue, on tensor cores a short one (epilogues.py). It reads its
+factors many times, so it absorbs producers that move elements, which its schedule packs, but none that compute; nor,
+for tensor cores, one that rounds to fewer bits or pads. Free operations (full, iota, broadcast_to, reshapes that add or
+drop unit dimensions) are cloned for each reader. Any other reshape is a view at a kernel boundary. The reason
 why a producer is not fused is recorded on the consumer (`unfused`), and so is why operations came together, and where
 their values are then (`fused`).
 """
@@ -38,6 +38,7 @@ from mlc.passes.analysis import kernel_boundary
 from mlc.passes.analysis.kernel_boundary import has_size
 from mlc.passes.forms import FIXED, FUSED
 from mlc.passes.fuse import kernels
+from mlc.passes.fuse.epilogues import split_epilogues
 from mlc.passes.fuse.graph import FusionGraph, Group
 from mlc.passes.fuse.legality import (
     Legality,
@@ -130,6 +131,7 @@ class _Fuser:
             for consumer in consumers:
                 changed |= self.merge_into(consumer)
             changed = changed or self.merge_siblings()
+        split_epilogues(self.graph)
         kernels.emit(self.graph, self.legality, self.machine)
 
     def place(self, op: Op) -> None:

@@ -26,6 +26,7 @@ class Group:
     bit: int
     before: int = 0                                 # bits of all groups that must run earlier
     merged: list[str] = field(default_factory=list)  # by which rules its operations came together
+    apart: str = ""                                 # why it was split from a group that it reads
 
     @property
     def work(self) -> int:
@@ -205,3 +206,18 @@ class FusionGraph:
         for other in self.groups:
             if other.before & either:
                 other.before = other.before & ~producer.bit | consumer.bit | consumer.before
+
+    def split(self, group: Group, rest: Iterable[Op], domain: IterationDomain, why: str) -> None:
+        """Make pointwise operations of a group, which nothing else in it reads, a group that follows it."""
+        moved = dict.fromkeys(self.in_order(rest))
+        bit = max(g.bit for g in self.groups) << 1
+        made = Group("pointwise", domain, {op: group.ops[op] for op in moved}, {op: group.times[op] for op in moved},
+                     max(bit, 1 << len(self.group_of)), group.before | group.bit, list(group.merged), why)
+        for other in self.groups:
+            if other.before & group.bit:
+                other.before |= made.bit
+        group.ops = {op: at for op, at in group.ops.items() if op not in moved}
+        group.times = {op: n for op, n in group.times.items() if op not in moved}
+        self.groups[made] = None
+        for op in moved:
+            self.group_of[op] = made

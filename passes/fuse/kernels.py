@@ -59,7 +59,7 @@ def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op],
     reasons = []
     for producer in dict.fromkeys(p for op in ops for p in graph.producers(op)):
         if producer is not group and producer.kind != "host":
-            why = [legality.why_not_share(producer, group) or DISABLED]
+            why = [legality.why_not_share(producer, group) or group.apart or DISABLED]
             if producer.kind == "pointwise":
                 why.append(legality.why_not_absorb(producer, group) or DISABLED)
             reasons.append(f"{producer.label}: {'; '.join(dict.fromkeys(why))}")

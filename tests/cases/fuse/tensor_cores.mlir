@@ -32,6 +32,42 @@ func.func @padded(%x: tensor<128x129xbf16>, %y: tensor<129x128xbf16>) -> tensor<
 // CHECK-NOT: tensor.pad
 // CHECK: tensor.dot_general
 // -----
+// A long epilogue, with a function that divides, is a kernel of its own; it reads the sums when they have 16 bits.
+func.func @activated(%x: tensor<1024x16xbf16>, %w: tensor<16x512xbf16>) -> tensor<1024x512xbf16> {
+  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 0]]} : (tensor<1024x16xbf16>, tensor<16x512xbf16>) -> tensor<1024x512xbf16>
+  %1 = tensor.tanh %0 : tensor<1024x512xbf16>
+  %2 = tensor.mul %1, %0 : tensor<1024x512xbf16>
+  %3 = tensor.sigmoid %2 : tensor<1024x512xbf16>
+  func.return %3 : tensor<1024x512xbf16>
+}
+// CHECK: tensor.kernel
+// CHECK: tensor.dot_general
+// CHECK-NEXT: tensor.cast {{.*}} to tensor<1024x512xbf16>
+// CHECK: tensor.kernel
+// CHECK: tensor.map
+// CHECK-NOT: tensor.kernel
+// -----
+// A short one is not, and neither is one of few points.
+func.func @scaled(%x: tensor<1024x16xbf16>, %w: tensor<16x512xbf16>, %y: tensor<64x16xbf16>) -> (tensor<1024x512xf32>, tensor<64x512xf32>) {
+  %0 = tensor.cast %x : tensor<1024x16xbf16> to tensor<1024x16xf32>
+  %1 = tensor.cast %w : tensor<16x512xbf16> to tensor<16x512xf32>
+  %2 = tensor.cast %y : tensor<64x16xbf16> to tensor<64x16xf32>
+  %3 = tensor.dot_general %0, %1 {batch = [], contract = [[1, 0]]} : (tensor<1024x16xf32>, tensor<16x512xf32>) -> tensor<1024x512xf32>
+  %4 = tensor.exp %3 : tensor<1024x512xf32>
+  %5 = tensor.dot_general %2, %1 {batch = [], contract = [[1, 0]]} : (tensor<64x16xf32>, tensor<16x512xf32>) -> tensor<64x512xf32>
+  %6 = tensor.tanh %5 : tensor<64x512xf32>
+  %7 = tensor.sigmoid %6 : tensor<64x512xf32>
+  func.return %4, %7 : tensor<1024x512xf32>, tensor<64x512xf32>
+}
+// CHECK: tensor.kernel
+// CHECK: tensor.dot_general
+// CHECK-NEXT: tensor.map
+// CHECK: tensor.kernel
+// CHECK: tensor.dot_general
+// CHECK-NEXT: tensor.map
+// CHECK: tensor.map
+// CHECK-NOT: tensor.kernel
+// -----
 // What only reductions widen is stored as it is.
 func.func @bias(%x: tensor<2048x32xf32>) -> (tensor<2048x32xbf16>, tensor<32xf32>) {
   %0 = tensor.tanh %x : tensor<2048x32xf32>
