@@ -1,4 +1,8 @@
-"""Scatters whose rows are divided among CTAs: each of them takes every n-th row, and the updates of those."""
+"""Scatters whose rows are divided among CTAs: each of them takes every n-th row, and the updates of those.
+
+If the row of an update is the same in all columns, the threads of a CTA list its updates together (updates.py).
+Otherwise each thread asks for the row of one update after the other.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,30 @@ from collections.abc import Sequence
 from mlc.dialects import arith, loop, scf
 from mlc.ir.core import Op, Value, at_end
 from mlc.passes.loop_to_gpu.threads import Threads
+from mlc.passes.loop_to_gpu.updates import ListedUpdates, is_listed
 
 
 def rows_of_part(low: Threads, op: loop.For) -> None:
     """A loop over the rows, or over the updates, of the CTA's part."""
     operations = [inner for inner in op.body.block if not inner.terminator]
     store = next(inner for inner in operations if isinstance(inner, loop.Store))
-    parts, part = low.number(low.kernel.schedule.row_parts), low.number(low.part_of_rows)
     by_index = bool(store.tiles)
-    start, step = (low.number(0), low.number(1)) if by_index else (part, parts)
+    if by_index and is_listed(low, op, operations, store.tiles[0]):
+        ListedUpdates(low, op, operations, store.tiles[0]).run()
+        return
+    with low.where_existing():
+        one_after_the_other(low, op, operations, store.tiles[0] if by_index else None)
+
+
+def one_after_the_other(low: Threads, op: loop.For, operations: Sequence[Op], index: Value | None) -> None:
+    """A loop of each thread by itself: over the rows of the CTA's part, or over all updates, if `index` has their rows.
+    """
+    parts, part = low.number(low.kernel.schedule.row_parts), low.number(low.part_of_rows)
+    start, step = (low.number(0), low.number(1)) if index is not None else (part, parts)
     made = scf.loop(start, low.number(low.kernel.domain[op.dim]), step, [], f"i{op.dim}")
     with at_end(made.block), low.scoped():
         low.enter(op.dim, made.counter, 1)
-        if by_index:
-            index = store.tiles[0]
+        if index is not None:
             first = before_accesses(operations, index)
             for inner in operations[:first]:
                 low.lower(inner)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any, ClassVar
 
@@ -167,6 +168,10 @@ class Threads(Lowering):
         if sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
             self.unit(unit)
             return
+        if parts > 1:                                        # its threads work together, so none may be missing
+            self.exists = arith.CmpI("slt", self.number(unit), self.number(self.total)).result
+            self.unit(self.least(unit, self.total - 1))
+            return
         there = arith.CmpI("slt", self.number(unit), self.number(self.total)).result
         branch = scf.branch(there, otherwise=False)
         with at_end(branch.then_body.block), self.scoped():
@@ -200,6 +205,19 @@ class Threads(Lowering):
             if sizes.modulo(kernel.domain[d], kernel.schedule.tile[d]) != 0:
                 self.scope.ends[d] = kernel.domain[d]
         self.body()
+
+    @contextmanager
+    def where_existing(self) -> Iterator[None]:
+        """A branch for threads with a tile. It contains no barrier."""
+        if (exists := self.exists) is None:
+            yield
+            return
+        branch = scf.branch(exists, otherwise=False)
+        with at_end(branch.then_body.block), self.scoped():
+            self.exists = None
+            yield
+            self.exists = exists
+            scf.Yield(())
 
     def cta_tile(self, block: Dim) -> None:
         """Lower the kernel for a thread's points of a CTA tile, in groups of `lanes` along the vector dimension.
