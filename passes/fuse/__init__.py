@@ -135,9 +135,10 @@ class _Fuser:
         kernels.emit(self.graph, self.legality, self.machine)
 
     def place(self, op: Op) -> None:
-        """Start a group, and merge it with a producer whose loop it can share."""
+        """Start a group, and merge it with a producer whose loop it can share. What picks elements of slices that a
+        kernel computes does so there, before its readers take it along: the slices need not be stored for it."""
         group = self.graph.start(op)
-        if is_pointwise(op):
+        if is_pointwise(op) or isinstance(op, tn.TakeAlong):
             for producer in sorted(self.graph.producers(op), key=lambda g: g.kind == "pointwise"):
                 if producer.kind != "host" and self.legality.why_not_share(producer, group) is None and self.may(
                         "share", producer, group):

@@ -88,3 +88,15 @@ func.func @picked(%x: tensor<4x300xf32>) -> tensor<4x1xf32> {
 }
 // CHECK: tensor.kernel %x, %i {{.*}}indexing_maps = [affine_map<(d0, d1) -> ()>
 // CHECK-NOT: materialize
+// -----
+// it does so too if the mean of what is picked has a loop of its own: the rows are not stored for that
+func.func @mean_of_picked(%x: tensor<40x10xf32>, %y: tensor<40xi64>) -> tensor<f32> {
+  %two = tensor.full 2 : tensor<i64>
+  %at = tensor.rem %y, %two : (tensor<40xi64>, tensor<i64>) -> tensor<40xi64>
+  %0 = tensor.cross_entropy %x, %at {axis = 1, reduction = "mean"} : (tensor<40x10xf32>, tensor<40xi64>) -> tensor<f32>
+  func.return %0 : tensor<f32>
+}
+// CHECK: tensor.reduce_max
+// CHECK: tensor.take_along
+// CHECK: tensor.kernel
+// CHECK: tensor.reduce_sum {{.*}} (tensor<40xf32>) -> tensor<f32>
