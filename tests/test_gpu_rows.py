@@ -30,6 +30,8 @@ def long_loops(x: Any) -> Any:
 
 @pytest.mark.parametrize("f, shape, dtype", [
     (long_loops, (4, 200), "float32"), (long_loops, (4, 150), "float32"), (long_loops, (4, 128), "float32"),
+    (lambda x: mlc.softmax(x, 1), (2, 18500), "bfloat16"), (lambda x: mlc.sum(x, 0), (2100, 24), "float32"),
+    (lambda x: mlc.sum(x.float(), 0), (2100, 48), "bfloat16"),
     (lambda x: mlc.softmax(x + x[0], 1), (3, 20), "bfloat16"),      # a row of a thread is longer than its registers
     (lambda x: mlc.softmax(x + x[0], 1), (3, 32), "float16")])
 def test_rows_have_the_bits_of_a_cpu(device: FakeDevice, f: Callable[[Any], Any], shape: tuple[int, int],

@@ -389,7 +389,7 @@ class For(InKernel, name="loop.for", pure=False):
                 self.step > 1 and dim != schedule.vector):
             self.fail(f"{groups} groups of threads share the blocks of d{dim}, in loops that are in no other",
                       code="MLC0152")
-        few = isinstance(extent, int) and extent // self.step <= run * min(groups, run)
+        few = isinstance(extent, int) and extent // self.step <= run * run
         if self.operands and (self.run != run or not (few or run % groups == 0)):
             self.fail(f"{groups} groups of threads each take {run} blocks at a time, but a run has {self.run}",
                       code="MLC0152")

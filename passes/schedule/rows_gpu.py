@@ -18,8 +18,9 @@ from mlc.ir import sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Value, before
 from mlc.ir.machine import WARP, Gpu
-from mlc.ir.sizes import product
+from mlc.ir.sizes import Dim, product
 from mlc.ir.types import i1
+from mlc.passes.schedule.extents import ceil
 from mlc.passes.schedule.transforms import record, tile
 
 THREADS, SHARED_BY = 512, 4
@@ -31,8 +32,8 @@ AT_ONCE, STORING, FEWEST, BATCH = 32, 8, 4, 512
 scarce, and most operations of a batch of blocks."""
 SHORT, RESIDENT = 8, 16
 """Elements of a thread to aim for, and CTAs of a multiprocessor without which rows stay apart."""
-MOST_GROUPS = 16
-"""Most groups of threads of columns."""
+SECTOR = 32
+"""Bytes that are read from memory at least."""
 SIMPLE = (loop.Load, loop.Store, loop.Map, loop.Fold, loop.FoldFma, loop.Index, loop.Full, loop.InBounds,
           loop.LoadScratch, loop.StoreScratch)
 """Operations of loops whose blocks are independent but for what they carry."""
@@ -60,13 +61,13 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
         return
     runs = max(1, -(-(extent // lanes) // RUN)) if shared else 1
     most = THREADS // lanes
-    groups = fitting(kernel, runs if runs <= most else 1 << (most.bit_length() - 1), lanes, machine)
+    groups = balanced(fitting(kernel, runs if runs <= most else 1 << (most.bit_length() - 1), lanes, machine), runs)
     points = (RUN * -(-runs // groups) if groups > 1 else extent // lanes) + (extent % lanes > 0)
     code = sum(sum(1 for _ in op.walk()) for op in loops) * points
     rows = Rows(kernel)
     ctas = rows.place(lanes * groups, points, machine) if code <= CODE else 0
     if not ctas and runs >= 2 * groups and fitting(kernel, 2 * groups, lanes, machine) == 2 * groups:
-        groups *= 2                                      # what is read again should not have left the cache
+        groups = balanced(2 * groups, runs)              # what is read again should not have left the cache
     if groups > 1:
         share_rows(kernel, groups)
     if ctas:
@@ -74,6 +75,14 @@ def schedule_rows(kernel: Kernel, machine: Gpu) -> None:
     room = machine.registers // (lanes * groups * ctas) - OTHERS if ctas else KEPT
     unroll_rows(kernel, d, at_once(kernel, d, AT_ONCE, [room - points * rows.held(i) for i in range(len(loops))]))
     several_rows(kernel, SHORT // max(1, points), machine)
+
+
+def balanced(groups: int, runs: int) -> int:
+    """The fewest groups that take as many turns: with 16 groups for 25 runs, 7 would wait in the second turn.
+
+    More than RUN runs have turns of their own for each RUN of them, whose buffers only powers of two alternate.
+    """
+    return ceil(runs, ceil(runs, groups)) if runs <= RUN else groups
 
 
 def schedule_columns(kernel: Kernel, machine: Gpu, threads: int) -> None:
@@ -85,18 +94,31 @@ def schedule_columns(kernel: Kernel, machine: Gpu, threads: int) -> None:
         return
     unroll_rows(kernel, d, at_once(kernel, d, AT_ONCE, [KEPT] * len(loops)))
     total, extent = product(kernel.domain[:d]), kernel.domain[d]
-    groups = min(MOST_GROUPS, extent // RUN) if isinstance(extent, int) else SHARED_BY
+    columns = columns_of_cta(kernel, total, machine)
+    most = min(THREADS // columns, RUN)                  # RUN runs are combined before there are more
+    groups = min(most, extent // RUN) if isinstance(extent, int) else SHARED_BY
     enough = isinstance(total, int) and total >= machine.multiprocessors * THREADS
-    if enough or sizes.modulo(total, WARP) != 0 or groups < 2:
+    if enough or sizes.modulo(total, columns) != 0 or groups < 2:
         return
     for op in loops:
         in_runs(op)
     if not all(op.run == RUN for op in loops if op.operands):
         return
-    groups = fitting(kernel, 1 << (groups.bit_length() - 1), WARP, machine)
+    groups = fitting(kernel, 1 << (groups.bit_length() - 1), columns, machine)
     if groups > 1:
-        kernel.reschedule(tiles_per_cta=WARP)
+        kernel.reschedule(tiles_per_cta=columns)
         share_rows(kernel, groups)
+
+
+def columns_of_cta(kernel: Kernel, total: Dim, machine: Gpu) -> int:
+    """Columns that a CTA reduces: those of a warp, or fewer if there are multiprocessors left, down to a sector. Then
+    each has more groups of threads, which have fewer turns, each as long as memory takes to answer."""
+    inside = [op for op in kernel.inside(loop.Load) if kernel.parallel - 1 in op.bounded_dims()]
+    least = SECTOR // min((op.buffer.type.dtype.itemsize for op in inside), default=1)
+    columns = WARP
+    while isinstance(total, int) and columns > least and total // columns < machine.multiprocessors:
+        columns //= 2
+    return columns
 
 
 def fitting(kernel: Kernel, groups: int, threads: int, machine: Gpu) -> int:

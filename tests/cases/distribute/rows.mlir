@@ -63,12 +63,12 @@ func.func @short(%x: tensor<4224x64xf32>) -> tensor<4224xf32> {
 }
 // CHECK: tile = [2, 64], vector = 1, lanes = 1, tiles_per_cta = 1, steps
 // -----
-// few columns are summed by groups of threads, a warp each
+// few columns are summed by groups of threads, each of them those of 32 bytes of a row
 func.func @columns(%x: tensor<300x64xf32>) -> tensor<64xf32> {
   %0 = tensor.reduce_sum %x {axes = [0]} : (tensor<300x64xf32>) -> tensor<64xf32>
   func.return %0 : tensor<64xf32>
 }
-// CHECK: tile = [1, 1], tiles_per_cta = 32, groups_per_tile = 8, blocks_per_group = 32, steps = ["unroll_rows(blocks=[32])", "share_rows(groups=8, blocks=32)"]
+// CHECK: tile = [1, 1], tiles_per_cta = 8, groups_per_tile = 8, blocks_per_group = 32, steps = ["unroll_rows(blocks=[32])", "share_rows(groups=8, blocks=32)"]
 // -----
 // so is their maximum, which does not depend on the order
 func.func @maxima(%x: tensor<300x64xf32>) -> tensor<64xf32> {
@@ -99,3 +99,10 @@ func.func @single(%x: tensor<1x244xf32>, %g: tensor<1x244xf32>) -> tensor<1x244x
   func.return %8 : tensor<1x244xf32>
 }
 // CHECK: schedule
+// -----
+// 13 groups of threads take 25 runs in two turns, as 16 would
+func.func @long(%x: tensor<2x50257xf32>) -> tensor<2xf32> {
+  %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<2x50257xf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+// CHECK: tile = [1, 64], vector = 1, lanes = 1, tiles_per_cta = 1, groups_per_tile = 13, blocks_per_group = 32
