@@ -10,7 +10,11 @@ import pytest
 
 import mlc
 from mlc.dialects import gpu
-from mlc.ir.machine import GPU
+from mlc.ir.interp import run_function
+from mlc.ir.machine import GPU, HOPPER
+from mlc.ir.parser import parse_module
+from mlc.ir.printer import to_text
+from mlc.ir.types import bf16, to_numpy
 from mlc.passes import pipeline
 from tests.fake_device import FakeDevice
 
@@ -39,6 +43,18 @@ def test_rows_have_the_bits_of_a_cpu(device: FakeDevice, f: Callable[[Any], Any]
     x = mlc.tensor(np.random.default_rng(0).standard_normal(shape, np.float32)).to(dtype)
     wanted, found = mlc.compile(f)(x).float().numpy(), mlc.compile(f, target="cuda")(x).float().numpy()
     assert np.array_equal(found, wanted)
+
+
+def test_a_long_row_stays_in_shared_memory() -> None:
+    """Of a GPU that has as much: the exponentials are neither stored as a result, nor computed twice."""
+    x = np.random.default_rng(0).standard_normal((2, 30000), np.float32).astype(to_numpy(bf16))
+    text = to_text(mlc.compile(lambda x: mlc.softmax(x, 1)).lower(x, level="tensor").module)
+    found = [run_function(pipeline.lower(parse_module(text), level, machine=HOPPER), "main", [x])[0]
+             for level in ("loop", "low")]
+    kernel, = (op for op in pipeline.lower(parse_module(text), "low", machine=HOPPER).walk()
+               if isinstance(op, gpu.Func))
+    assert 30000 * 4 < kernel.shared_bytes + kernel.dynamic_bytes
+    assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize("count", [16, 40])

@@ -18,6 +18,8 @@ from mlc.ir.types import i1
 
 BLOCK = 64
 """Number of strided slices that a scratch buffer holds at a time."""
+SEVERAL = 16384
+"""Most elements of a slice of which there are several scratch buffers: a machine may have room for a longer one."""
 
 
 def plan(body: Block, domain: IterationDomain, maps: tuple[tuple[Dim, ...], ...],
@@ -67,6 +69,7 @@ def _memory(stages: Stages, v: Value, last: int, claimed: set[int], anywhere: bo
             return i
     along = len(stages.domain.shape) - 1 in stages.domain.reduced
     scratches = sum(i is None for _, i in stages.materialized.values())
-    most = machine.scratch_elements // (1 if along else BLOCK)
+    several = min(SEVERAL, machine.scratch_elements)
+    most = several // BLOCK if not along else several if scratches else machine.scratch_elements
     fits = isinstance(stages.length, int) and stages.length <= most and scratches < machine.scratches
     return -1 if fits and v.type.dtype != i1 and not anywhere else None

@@ -17,6 +17,7 @@ from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.memory import access, address, flatten, scalar_index
 from mlc.passes.lower_kernel.nest import Point, zero_of
+from mlc.passes.schedule.rows_gpu import exchanged
 
 
 def guards(low: Threads, access: Access, dims: Sequence[int], point: Point) -> list[Value]:
@@ -240,7 +241,8 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
                                code="MLC0543", loc=op.loc)
         shape.append(op.extent(d, points))
     count, itemsize = prod(shape), type.dtype.itemsize
-    share = low.across in type.dims and low.taken + count * itemsize <= low.machine.most_shared
+    needed = count * itemsize + (exchanged(low.kernel, low.size) if low.across >= 0 else 0)
+    share = low.across in type.dims and low.taken + needed <= low.machine.most_shared
     if not share and low.across in type.dims:
         shape[type.dims.index(low.across)] //= low.lanes_across
         count = prod(shape)

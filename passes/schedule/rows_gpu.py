@@ -262,7 +262,7 @@ class Rows:
         """Choose where the rows are kept; returns how many CTAs a multiprocessor then holds at least, 0 for no rows."""
         for ctas in (CTAS, 1):
             registers = min(KEPT, machine.registers // (threads * ctas) - (OTHERS if ctas > 1 else PLENTY)) // points
-            left = machine.most_shared - self.exchanged(threads)
+            left = machine.most_shared - exchanged(self.kernel, threads)
             for row in self.all:
                 taken = threads * points * row.tile.type.dtype.itemsize
                 row.place = "registers" if self.live(row) <= registers else "shared" if taken <= left else ""
@@ -274,11 +274,6 @@ class Rows:
         most = max(self.live(row) for row in self.all if row.place) * points
         return max(ctas, min(RESIDENT, machine.registers // (threads * (most + PLENTY))))
 
-    def exchanged(self, threads: int) -> int:
-        """Bytes of shared memory for what groups, and then lanes, exchange, in buffers of 16 bytes each."""
-        sizes = [v.type.dtype.itemsize for op in self.loops for v in op.operands]
-        return sum(2 * threads * size + self.kernel.schedule.tile[self.d] * size + 32 for size in sizes)
-
     def held(self, number: int) -> int:
         """The words of a point that are in registers when a loop starts."""
         return sum(row.words for row in self.all if row.place == "registers" and row.first < number <= row.last)
@@ -288,6 +283,13 @@ class Rows:
         before = self.all[: self.all.index(row)]
         return row.words + max((sum(k.words for k in before if k.place == "registers" and k.first <= i < k.last)
                                 for i in range(row.first, row.last)), default=0)
+
+
+def exchanged(kernel: Kernel, threads: int) -> int:
+    """Bytes of shared memory for what groups, and then lanes, exchange, in buffers of 16 bytes each."""
+    d = kernel.schedule.vector
+    sizes = [v.type.dtype.itemsize for op in loops_over(kernel, d) for v in op.operands]
+    return sum(2 * threads * size + kernel.schedule.tile[d] * size + 32 for size in sizes)
 
 
 def keep_rows(kernel: Kernel, rows: Sequence[Kept], ctas: int) -> None:
