@@ -13,8 +13,9 @@ from mlc.ir.sizes import IndexTile, of_atom, product
 from mlc.passes.schedule.extents import ceil, guess
 from mlc.passes.schedule.transforms import record
 
-CTAS, ROWS = 4, 64
-"""CTAs of a multiprocessor to aim for, and fewest rows of a part: its CTA asks for the row of every update."""
+CTAS, ROWS, FEW_ROWS = 4, 64, 8
+"""CTAs of a multiprocessor to aim for, and fewest rows of a part, as its CTA asks for the row of every update: each
+thread by itself or, if it is the same for all columns, all of them together."""
 
 
 def schedule_scatter(kernel: Kernel, machine: Gpu, threads: int) -> bool:
@@ -27,7 +28,9 @@ def schedule_scatter(kernel: Kernel, machine: Gpu, threads: int) -> bool:
     axis, = axes
     ctas = ceil(guess(product(kernel.domain[: kernel.parallel])), threads)
     rows = by_index[0].buffer.type.shape[axis]
-    parts = min(CTAS * machine.multiprocessors // max(1, ctas), (guess(rows) if rows is not None else 0) // ROWS)
+    together = all(d >= kernel.parallel for d in by_index[0].tiles[0].type.dims)
+    fewest = FEW_ROWS if together else ROWS
+    parts = min(CTAS * machine.multiprocessors // max(1, ctas), (guess(rows) if rows is not None else 0) // fewest)
     if parts < 2 or not all(loop.is_of_rows(op, axis) for op in stores):
         return False
     kernel.reschedule(tiles_per_cta=threads, row_parts=parts, row_axis=axis)
