@@ -69,7 +69,7 @@ class Legality:
         return self.why_not_epilogue(home, guest) or self.why_not_stages(home, guest)
 
     def why_not_computed_with(self, producer: Group, consumer: Group) -> str | None:
-        """Why the kernel that computes a factor should not prepare it for tensor cores, nor widen it for reductions, or
+        """Why the kernel that computes a factor should not prepare it for tensor cores, nor widen it for a sum, or
         computes no blocks, and why functions are not computed of numbers, as those that a contraction adds in lanes
         are, but of vectors."""
         if any(map(is_read_as_it_lies, producer.ops)):
@@ -81,7 +81,7 @@ class Legality:
             return None
         for wanted, reader in ((is_read_by_tensor_cores, "tensor cores read their factors"),
                                (self.is_read_in_words, "products of narrow numbers read their factors"),
-                               (is_widened_for_reductions, "sums read narrow numbers")):
+                               (is_widened_for_reduction, "sums read narrow numbers")):
             if all(map(wanted, consumer.ops)) and not all(map(wanted, producer.ops)):
                 return f"{reader} as they are in memory"
         return None
@@ -251,11 +251,11 @@ def keeps_pieces(op: Op) -> bool:
     return isinstance(op, tn.Reshape | tn.BroadcastTo) and op.results[0].type.shape[-1] == shape[-1]
 
 
-def is_widened_for_reductions(op: Op) -> bool:
-    """Whether an operation widens elements that only reductions read. In their kernels that costs nothing; with what
+def is_widened_for_reduction(op: Op) -> bool:
+    """Whether an operation widens elements that only a reduction reads. In its kernel that costs nothing; with what
     computes the elements, the wider ones would be stored if the kernels stay apart."""
-    return isinstance(op, tn.Cast) and bool(op.result.type.dtype.width > op.x.type.dtype.width) and bool(
-        op.result.uses) and all(isinstance(user, Reduce) for user in op.result.users)
+    return isinstance(op, tn.Cast) and bool(op.result.type.dtype.width > op.x.type.dtype.width) and [
+        isinstance(user, Reduce) for user in op.result.users] == [True]
 
 
 def widened_from(factor: Value) -> ScalarType | None:

@@ -83,3 +83,14 @@ func.func @bias(%x: tensor<2048x32xf32>) -> (tensor<2048x32xbf16>, tensor<32xf32
 // CHECK: tensor.kernel
 // CHECK: tensor.cast
 // CHECK-NEXT: tensor.reduce_sum
+// -----
+// What two of them read is widened once, where it is computed.
+func.func @biases(%x: tensor<1030x1030x2xf32>) -> (tensor<1030x1030x2xbf16>, tensor<1030x2xf32>, tensor<1030x2xf32>) {
+  %0 = tensor.mul %x, %x : tensor<1030x1030x2xf32>
+  %1 = tensor.cast %0 : tensor<1030x1030x2xf32> to tensor<1030x1030x2xbf16>
+  %2 = tensor.cast %1 : tensor<1030x1030x2xbf16> to tensor<1030x1030x2xf32>
+  %3 = tensor.reduce_sum %2 {axes = [0]} : (tensor<1030x1030x2xf32>) -> tensor<1030x2xf32>
+  %4 = tensor.reduce_sum %2 {axes = [1]} : (tensor<1030x1030x2xf32>) -> tensor<1030x2xf32>
+  func.return %1, %3, %4 : tensor<1030x1030x2xbf16>, tensor<1030x2xf32>, tensor<1030x2xf32>
+}
+// CHECK: tensor.kernel {{.*}}label = "mul_cast_cast"
