@@ -391,8 +391,8 @@ class Wgmma:
     @staticmethod
     def of(op: InlineAsm) -> Wgmma | None:
         """The instruction that an operation stands for, if it is one of these to the letter."""
-        found = re.match(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\..*, 1(, [01])?, ([01]);$",
-                         op.asm_string)
+        found = re.match(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\..*"
+                         r", \$\d+, 1, 1, 1(, [01])?, ([01]);$", op.asm_string)
         if not found or int(found[1]) not in range(8, 257, 8):
             return None
         made = Wgmma(int(found[1]), found[2], (found[3] == ", 1", found[4] == "1"), found[3] is None)
