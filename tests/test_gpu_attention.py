@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -187,3 +188,52 @@ def test_attention_of_a_model_on_a_device(device: FakeDevice) -> None:
     kernel = next(op for op in module.walk() if isinstance(op, Kernel) and op.scores_dim >= 0)
     read = [op.buffer.type.shape for op in kernel.walk() if isinstance(op, Load)]
     assert read == [(2, 48, 2, 32)] * 3
+
+
+def random(rng: np.random.Generator, *shape: int) -> mlc.Tensor:
+    return mlc.tensor(rng.standard_normal(shape, np.float32)).bfloat16()
+
+
+def heads(x: mlc.Tensor) -> mlc.Tensor:
+    return x.transpose(1, 2)
+
+
+def rotated(x: mlc.Tensor, cos: mlc.Tensor, sin: mlc.Tensor) -> mlc.Tensor:
+    a, b = mlc.chunk(x, 2, -1)
+    return mlc.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
+OPERANDS: dict[str, tuple[Callable[..., tuple[mlc.Tensor, ...]], tuple[tuple[int, ...], ...]]] = {
+    "computed, then moved": (lambda q, k, v, b: (heads(q + b), heads(k + b), heads(v + b)),
+                             ((1, 40, 2, 32), (1, 70, 2, 32), (1, 70, 2, 32), (32,))),
+    "converted, then moved": (lambda *xs: tuple(heads(x.float().bfloat16()) for x in xs),
+                              ((1, 40, 2, 32), (1, 70, 2, 32), (1, 70, 2, 32))),
+    "rotated": (lambda q, k, v, c, s: (heads(rotated(q, c, s)), heads(rotated(k, c, s)), heads(v)),
+                ((1, 40, 2, 32), (1, 40, 2, 32), (1, 40, 2, 32), (40, 1, 16), (40, 1, 16))),
+    "one row for all": (lambda q, k, v: (q.expand((2, 40, 64)), k.expand((2, 70, 64)), v.expand((2, 70, 64))),
+                        ((2, 1, 64), (2, 1, 64), (64,))),
+    "one row of heads": (lambda q, k, v: (q, k.expand((70, 2, 64)).transpose(0, 1), v),
+                         ((2, 40, 64), (1, 2, 64), (2, 70, 64))),
+    "one element of rows": (lambda q, k, v: (q.expand((2, 40, 64)), k, v.expand((2, 70, 64))),
+                            ((2, 40, 1), (2, 70, 64), (2, 70, 1))),
+    "constants": (lambda k: (mlc.ones(2, 40, 64).bfloat16(), k, mlc.ones(2, 70, 64).bfloat16()), ((2, 70, 64),)),
+    "heads of keys alone": (lambda q, k, v: (q, k, v), ((2, 1, 40, 64), (1, 2, 70, 64), (2, 2, 70, 64))),
+    "keys that batches share": (lambda q, k, v: (q, k.expand((2, 70, 64)), v), ((2, 40, 64), (70, 64), (2, 70, 64)))}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_operands_that_are_computed_or_broadcast(name: str, device: FakeDevice) -> None:
+    """What is not copied from memory in pieces is stored there first; moving pieces of rows is part of the copy."""
+    make, shapes = OPERANDS[name]
+    rng = np.random.default_rng(0)
+    arguments = [random(rng, *shape) for shape in shapes]
+
+    def f(*xs: mlc.Tensor) -> mlc.Tensor:
+        q, k, v = make(*xs)
+        return F.scaled_dot_product_attention(q, k, v)
+
+    compiled, wanted = mlc.compile(f, target="cuda"), mlc.compile(f)(*arguments).float().numpy()
+    found = compiled(*arguments).numpy().astype(np.float32)
+    assert np.abs(found - wanted).max() <= 4 * ROUNDING * np.abs(wanted).max()
+    module = compiled.lower(*arguments, level="loop").module
+    assert any(op.scores_dim >= 0 for op in module.walk() if isinstance(op, Kernel))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class Blockwise(TensorOp):
     """An operation on scores of which tensor cores compute a block at a time.
 
     block      rows that are taken at a time of the operand that a loop goes through
+    copied     the number of operands, the first ones, whose rows are copied to shared memory
     composite  the same but for rounding, in operations that all machines have
     """
 
@@ -31,6 +32,7 @@ class Blockwise(TensorOp):
     iteration = Iteration.CONTRACT
     moves_elements = False
     checked_operand = None
+    copied: ClassVar[int]
 
     @property
     def factor(self) -> float:
@@ -84,6 +86,7 @@ class FlashAttention(Blockwise, name="tensor.flash_attention"):
     causal: bool = False
     block: int = 64
     format = "$q `,` $k `,` $v attr-dict `:` functional-type"
+    copied = 3
 
     def infer(self) -> TensorType:
         q, k, v = (x.type for x in self.operands)

@@ -48,6 +48,7 @@ class AttentionStatistics(Blockwise, name="tensor.attention_statistics"):
     causal: bool = False
     block: int = 64
     format = "$q `,` $k attr-dict `:` functional-type"
+    copied = 2
 
     def infer(self) -> TensorType:
         q, k = (x.type for x in self.operands)
@@ -128,6 +129,7 @@ class FlashAttentionGrad(Blockwise, name="tensor.flash_attention_grad"):
     causal: bool = False
     block: int = 64
     format = "$q `,` $k `,` $v `,` $ct `,` $statistics `,` $delta attr-dict `:` functional-type"
+    copied = 4
     enums = {"of": ("q", "k", "v")}
 
     def infer(self) -> TensorType:

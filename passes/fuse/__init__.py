@@ -22,6 +22,8 @@ their values are then (`fused`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.debug import Debug
@@ -40,13 +42,8 @@ from mlc.passes.forms import FIXED, FUSED
 from mlc.passes.fuse import kernels
 from mlc.passes.fuse.epilogues import split_epilogues
 from mlc.passes.fuse.graph import FusionGraph, Group
-from mlc.passes.fuse.legality import (
-    Legality,
-    is_below_copies,
-    is_done_before_tensor_cores,
-    is_read_by_tensor_cores,
-    keeps_pieces,
-)
+from mlc.passes.fuse.legality import Legality, is_below_copies, is_done_before_tensor_cores, is_read_by_tensor_cores
+from mlc.passes.fuse.pieces import moved_in_pieces
 
 MAX_OPS = 96
 """Most operations per point of a kernel; beyond it registers spill and compile time grows."""
@@ -61,7 +58,7 @@ def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
         for op in list(function.inside(tn.DotGeneral)):
             _copy_factors(op)
         for attention in list(function.inside(tn.Blockwise)):
-            _copy_factors(attention)
+            _copy_operands(attention)
         for block in kernel_boundary.blocks_of(function):
             kernel_boundary.sink(block, is_free)
             _Fuser(block, machine, max_ops).run()
@@ -81,22 +78,35 @@ def _log(function: Func) -> None:
                    together=list(kernel.fused))
 
 
-def _copy_factors(op: tn.DotGeneral | tn.Blockwise) -> None:
-    """Clone the data movement operations of the factors of a contraction, or of attention."""
+def _copy_factors(op: tn.DotGeneral) -> None:
+    """Clone the data movement operations of the factors of a contraction."""
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
         while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
-            if is_below_copies(v.op) or (is_done_before_tensor_cores(v.op) and is_read_by_tensor_cores(op)) or (
-                    isinstance(op, tn.Blockwise) and not keeps_pieces(v.op)):
+            if is_below_copies(v.op) or (is_done_before_tensor_cores(v.op) and is_read_by_tensor_cores(op)):
                 break
             chain.append(v.op)
             v = v.op.operands[0]
-        mapping: dict[Value, Value] = {}
-        with before(op):
-            for source in reversed(chain):
-                source.insert_clone(mapping)
-        if chain:
-            op.set_operand(i, mapping[chain[0].results[0]])
+        _copy(op, i, chain)
+
+
+def _copy_operands(op: tn.Blockwise) -> None:
+    """Clone the operations that attention does when it copies an operand, and a free one, which has to be in memory
+    for attention alone."""
+    for i in range(op.copied):
+        chain, read = moved_in_pieces(op, i)
+        free = [read.op] if read.op is not None and read.op.parent is op.parent and is_free(read.op) else []
+        _copy(op, i, [*chain, *free])
+
+
+def _copy(op: Op, i: int, chain: Sequence[Op]) -> None:
+    """Clone operations before an operand, the last one first."""
+    mapping: dict[Value, Value] = {}
+    with before(op):
+        for source in reversed(chain):
+            source.insert_clone(mapping)
+    if chain:
+        op.set_operand(i, mapping[chain[0].results[0]])
 
 
 class _Fuser:
@@ -121,7 +131,8 @@ class _Fuser:
                 continue
             if not is_free(op):
                 self.place(op)
-            elif is_read_as_it_lies(op) or any(self.graph.leaves(u) for u in op.result.users):
+            elif is_read_as_it_lies(op) or op in self.legality.copied or any(
+                    self.graph.leaves(u) for u in op.result.users):
                 self.graph.start(op)                 # a free value that must be in memory needs a kernel
         changed = True
         while changed:

@@ -14,6 +14,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, Value
 from mlc.ir.types import ScalarType, bf16
 from mlc.passes.fuse.graph import FusionGraph, Group
+from mlc.passes.fuse.pieces import moved_in_pieces
 
 FEW_ROWS, LONG_ROW = 16, 32768
 """Fewer and longer reduction slices than these are better parallelized within the slice, by separate kernels."""
@@ -32,6 +33,8 @@ class Legality:
 
     def __init__(self, graph: FusionGraph, max_ops: int, narrow: frozenset[ScalarType] = frozenset()) -> None:
         self.graph = graph
+        self.copied = {value.op for op in graph.block if isinstance(op, tn.Blockwise)
+                       for i in range(op.copied) if (value := moved_in_pieces(op, i)[1]).op is not None}
         self.max_ops = max_ops
         self.narrow = narrow
 
@@ -155,9 +158,7 @@ class Legality:
             return why
         if any(isinstance(op, tn.DotBlocks | tn.DotGroups) for op in consumer.ops):
             return "a product reads its factors many times"
-        if any(isinstance(op, tn.Blockwise) for op in consumer.ops) and any(
-                self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.Blockwise)
-                for v in op.operands for s in self.graph.sources(v)) and not all(map(keeps_pieces, producer.ops)):
+        if not self.copied.isdisjoint(producer.ops):
             return "attention copies its operands as they are in memory"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral) or (
@@ -232,23 +233,6 @@ def is_read_by_tensor_cores(op: Op) -> bool:
         return order_of(op).startswith("mma<")
     return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
         is_read_by_tensor_cores(user) for user in op.results[0].users)
-
-
-PIECE = 16
-"""Bytes that are copied to shared memory at once."""
-
-
-def keeps_pieces(op: Op) -> bool:
-    """Whether an operation moves elements in whole pieces of rows, which are contiguous and aligned before, too."""
-    shape = op.operands[0].type.shape if op.operands else ()
-    if not shape or not isinstance(shape[-1], int) or shape[-1] * op.operands[0].type.dtype.itemsize % PIECE:
-        return False
-    if isinstance(op, tn.Transpose):
-        return op.perm[-1] == len(shape) - 1
-    if isinstance(op, tn.Slice):
-        start, step = op.starts[-1], op.steps[-1]
-        return step == 1 and isinstance(start, int) and start * op.x.type.dtype.itemsize % PIECE == 0
-    return isinstance(op, tn.Reshape | tn.BroadcastTo) and op.results[0].type.shape[-1] == shape[-1]
 
 
 def is_widened_for_reduction(op: Op) -> bool:

@@ -41,7 +41,7 @@ def schedule_attention(kernel: Kernel, machine: Gpu) -> None:
     others = scores[0].enclosing(For)
     terms = others.parent_op
     assert isinstance(terms, For)
-    m = max(d for d in scores[0].lhs.type.dims if d < kernel.parallel and d not in scores[0].rhs.type.dims)
+    m = max(d for d in scores[0].lhs.type.dims if d < kernel.parallel)
     n = kernel.parallel - 1
     factors = [*((op, "lhs", terms, op.dim) for op in scores), *((op, "rhs", others, op.dim) for op in scores),
                *((op, "rhs", others, n) for op in sums)]
