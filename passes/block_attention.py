@@ -25,7 +25,7 @@ from mlc.dialects import arith, tensor
 from mlc.dialects.tensor.attention import Attention, AttentionGrad, scores_shape
 from mlc.dialects.tensor.base import accumulator, cast, compare, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index
-from mlc.dialects.tensor.flash import FlashAttention
+from mlc.dialects.tensor.flash import FlashAttention, has_factor
 from mlc.dialects.tensor.flash_grad import AttentionStatistics, FlashAttentionGrad
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Value, before
@@ -72,12 +72,13 @@ def run(module: Op, most: int = 1 << 24, block: int = 1 << 21, fewest: int = 128
 
 def has_kernel(op: Attention | AttentionGrad) -> bool:
     """Whether tensor cores compute attention in one kernel, and its derivative in some: without a mask, with rows of
-    whole pieces of memory; the latter of heads with keys of their own, with as many features as values have."""
+    whole pieces of memory, several keys, and a scale that f32 has; the latter of heads with keys of their own, with as
+    many features as values have."""
     q, k, v = op.q.type, op.k.type, op.v.type
     static = all(isinstance(d, int) for x in (q, k, v) for d in x.shape)
     derived = isinstance(op, Attention) or (q.rank == k.rank and k.shape == v.shape)
-    return (static and derived and op.mask is None and op.scale > 0 and q.dtype in (bf16, f16)
-            and q.shape[-2] >= FEW_QUERIES and k.shape[-2] > 0 and q.shape[-1] in FEATURES and v.shape[-1] in FEATURES)
+    return (static and derived and op.mask is None and has_factor(op.scale) and q.dtype in (bf16, f16)
+            and q.shape[-2] >= FEW_QUERIES and k.shape[-2] > 1 and q.shape[-1] in FEATURES and v.shape[-1] in FEATURES)
 
 
 def _kernels(op: Attention | AttentionGrad, keys: int) -> list[Value]:

@@ -37,13 +37,14 @@ class Blockwise(TensorOp):
     @property
     def factor(self) -> float:
         """c = scale * log2(e), rounded to f32, by which scores are exponents of 2."""
-        return float(np.float32(self.attrs["scale"] * math.log2(math.e)))
+        return factor_of(self.attrs["scale"])
 
     def check_blocks(self) -> None:
         """Refuse a scale or a block that kernels do not have."""
         scale, block = self.attrs["scale"], self.attrs["block"]
-        if scale <= 0 or block < 1 or block & (block - 1):
-            self.refuse(f"scale = {scale} and block = {block}: a positive number, and a power of two", "MLC0113")
+        if not has_factor(scale) or block < 1 or block & (block - 1):
+            self.refuse(f"scale = {scale} and block = {block}: a positive number that f32 has, and a power of two",
+                        "MLC0113")
 
     def composite(self) -> Value:
         raise NotImplementedError
@@ -151,6 +152,17 @@ class FlashAttention(Blockwise, name="tensor.flash_attention"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return list(AttentionGrad(self.q, self.k, self.v, self.result, ct, None, self.scale, self.causal).results)
+
+
+def factor_of(scale: float) -> float:
+    """By what scores are exponents of 2."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(scale * math.log2(math.e)))
+
+
+def has_factor(scale: float) -> bool:
+    """Whether that is a positive number: with 0 a score of -inf would be NaN, and with an infinite one a score of 0."""
+    return 0 < factor_of(scale) < math.inf
 
 
 def exp2(x: Array) -> Array:

@@ -9,12 +9,14 @@ func.func @kernel(%q: tensor<2x40x64xbf16>, %k: tensor<2x70x64xbf16>, %v: tensor
 // CHECK: @kernel
 // CHECK: tensor.flash_attention {{.*}} {scale = 0.125, causal = true}
 // -----
-// what has a mask, a scale that is no positive number, or few queries is left
-func.func @others(%q: tensor<2x40x64xbf16>, %k: tensor<2x70x64xbf16>, %v: tensor<2x70x64xbf16>, %m: tensor<40x70xi1>, %one: tensor<2x1x64xbf16>) -> (tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x1x64xbf16>) {
-  %0 = tensor.attention %q, %k, %v, %m {scale = 0.125} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>, tensor<40x70xi1>) -> tensor<2x40x64xbf16>
-  %1 = tensor.attention %q, %k, %v {scale = -0.125} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x40x64xbf16>
-  %2 = tensor.attention %one, %k, %v {scale = 0.125} : (tensor<2x1x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x1x64xbf16>
-  func.return %0, %1, %2 : tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x1x64xbf16>
+// what has a mask, a scale that is no positive number of f32, few queries, or one key is left
+func.func @others(%q: tensor<2x40x64xbf16>, %k: tensor<2x70x64xbf16>, %m: tensor<40x70xi1>, %one: tensor<2x1x64xbf16>) -> (tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x1x64xbf16>, tensor<2x40x64xbf16>) {
+  %0 = tensor.attention %q, %k, %k, %m {scale = 0.125} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>, tensor<40x70xi1>) -> tensor<2x40x64xbf16>
+  %1 = tensor.attention %q, %k, %k {scale = -0.125} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x40x64xbf16>
+  %2 = tensor.attention %q, %k, %k {scale = 1.0e-50, causal = true} : (tensor<2x40x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x40x64xbf16>
+  %3 = tensor.attention %one, %k, %k {scale = 0.125} : (tensor<2x1x64xbf16>, tensor<2x70x64xbf16>, tensor<2x70x64xbf16>) -> tensor<2x1x64xbf16>
+  %4 = tensor.attention %q, %one, %one {scale = 0.125} : (tensor<2x40x64xbf16>, tensor<2x1x64xbf16>, tensor<2x1x64xbf16>) -> tensor<2x40x64xbf16>
+  func.return %0, %1, %2, %3, %4 : tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x40x64xbf16>, tensor<2x1x64xbf16>, tensor<2x40x64xbf16>
 }
 // CHECK: @others
 // CHECK-NOT: flash_attention
