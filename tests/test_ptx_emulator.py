@@ -27,7 +27,7 @@ from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline
 from mlc.passes import pipeline
-from tests import test_gpu, test_warps
+from tests import test_gpu, test_gpu_attention, test_warps
 from tests.arrays import difference
 from tests.corpus import PROGRAMS
 from tests.emulated_device import VARIABLE, WARP, EmulatedDevice
@@ -68,13 +68,18 @@ class Case:
             assert differences(made, self.arguments, wanted, seed, lanes) == [], (seed, lanes)
 
 
-def differences(made: image.DeviceImage, arguments: Sequence[Any], wanted: Sequence[Any], seed: int = 0,
-                lanes: int = WARP) -> list[str]:
-    """Where what the emulator computes differs, to the bit."""
+def results(made: image.DeviceImage, arguments: Sequence[Any], seed: int = 0, lanes: int = WARP) -> list[Any]:
+    """What the emulator computes."""
     memory = DeviceMemory(EmulatedDevice(seed=seed, lanes=lanes))
     f = Executable(made, memory).entry("main")
     f.poison = True
-    found = [r.numpy() for r in f.call([memory.array(np.asarray(a)) for a in arguments])]
+    return [r.numpy() for r in f.call([memory.array(np.asarray(a)) for a in arguments])]
+
+
+def differences(made: image.DeviceImage, arguments: Sequence[Any], wanted: Sequence[Any], seed: int = 0,
+                lanes: int = WARP) -> list[str]:
+    """Where that differs from what is wanted, to the bit."""
+    found = results(made, arguments, seed, lanes)
     return [said for a, b in zip(found, wanted, strict=True) if (said := difference(a, b, "bits"))]
 
 
@@ -126,6 +131,26 @@ def test_operations(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", {str(s): s for s in SAMPLES}.values(), ids=str)
 def test_every_sample(sample: Sample) -> None:
     of_sample(sample).check(SEEDS[1:2])
+
+
+ATTENTION = {"whole": (("2x64x64", "2x128x64"), "bf16", False), "causal": (("1x96x64", "1x150x64"), "bf16", True),
+             "f16": (("1x70x32", "1x70x32"), "f16", True)}
+
+
+@emulated
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention_in_one_kernel(name: str) -> None:
+    """Powers of two and the order of sums may differ in last bits, so that results are close."""
+    (q, k), dtype, causal = ATTENTION[name]
+    types = [f"{shape}x{dtype}" for shape in (q, k, k)]
+    case = Case(lambda: test_gpu_attention.attention(*types, causal=causal)[0],
+                test_gpu_attention.attention(*types)[1], None)
+    made, (wanted,) = case.image(80), case.wanted()
+    assert "ex2.approx.ftz.f32" in made.code.decode()
+    for seed, lanes in (*SEEDS[:2], (3, WARP), (4, WARP)):
+        found, = results(made, case.arguments, seed, lanes)
+        error = np.abs(found.astype(np.float64) - wanted.astype(np.float64)).max()
+        assert error <= test_gpu_attention.ROUNDING * np.abs(wanted.astype(np.float64)).max(), (seed, lanes)
 
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-310, 1.5, -2.5, 0.5, 1e-45, 3.3e38, 88.7, -104.0)

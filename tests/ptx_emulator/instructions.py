@@ -29,6 +29,7 @@ EXECUTED = {
            "rzi.s64.f64 s16.s8 s64.s8 u16.u32 u16.u64 u32.u16 u32.u64 u64.u16 u64.u32",
     "cvta": "to.global.u64",
     "div": "rn.f32 rn.f64 s16 s32 s64 u16 u32 u64",
+    "ex2": "approx.ftz.f32",
     "fma": "rn.f32 rn.f64",
     "ld": "global.b16 global.b32 global.b64 global.b8 global.s32 global.s8 global.v2.b16 global.v2.b32 global.v2.b64 "
           "global.v2.b8 global.v4.b16 global.v4.b32 param.b64 shared.b16 shared.b32 shared.b64 shared.v2.b32 "
@@ -227,6 +228,23 @@ def _extreme_small(m: Match) -> str:
     return f"cvt.f32.f16 %xf0, {a}; cvt.f32.f16 %xf1, {b}; {extreme}; mov.b32 %xf2, %xr4; cvt.rn.f16.f32 {d}, %xf2"
 
 
+def _narrow(to: str, d: str, high: str, low: str) -> str:
+    """A word of two f32, rounded to 16 bits; one of bf16 has the upper half of its bits, and a NaN all but the sign."""
+    text = ""
+    for i, x in enumerate((low, high)):
+        if to == "f16":
+            text += f"cvt.rn.f16.f32 %xh{i}, {x}; cvt.u32.u16 %xr{i}, %xh{i};"
+            continue
+        text += f"""mov.b32 %xf{i}, {x}; mov.b32 %xr{i}, %xf{i}; shr.u32 %xr2, %xr{i}, 16; and.b32 %xr2, %xr2, 1;
+            add.u32 %xr2, %xr2, 32767; add.u32 %xr{i}, %xr{i}, %xr2; shr.u32 %xr{i}, %xr{i}, 16;
+            setp.nan.f32 %xp0, %xf{i}, %xf{i}; selp.b32 %xr{i}, 32767, %xr{i}, %xp0;"""
+    return text + f"shl.b32 %xr1, %xr1, 16; or.b32 {d}, %xr0, %xr1"
+
+
+def _narrow_one(m: Match) -> str:
+    return f"{_narrow('bf16', '%xr3', m[2], m[2])}; cvt.u16.u32 {m[1]}, %xr3"
+
+
 def _halves(m: Match) -> str:
     """A word from two halves of it."""
     return (f"cvt.u32.u16 %xr0, {m[2]}; cvt.u32.u16 %xr1, {m[3]}; shl.b32 %xr1, %xr1, 16; or.b32 {m[1]}, %xr0, %xr1")
@@ -247,6 +265,8 @@ ADAPTED: dict[str, Callable[[Match], str]] = {
     r"cp\.async\.wait_all": lambda m: WAIT_ALL,
     r"(max|min)\.NaN\.f32\s+(\S+), (\S+), (\S+)": lambda m: _extreme(*m.groups()),
     r"(max|min)\.NaN\.f16\s+(\S+), (\S+), (\S+)": _extreme_small,
+    r"cvt\.rn\.(bf16|f16)x2\.f32\s+(\S+), (\S+), (\S+)": lambda m: _narrow(*m.groups()),
+    r"cvt\.rn\.bf16\.f32\s+(\S+), (\S+)": _narrow_one,
     r"abs\.f16\s+(\S+), (\S+)": lambda m: f"and.b16 {m[1]}, {m[2]}, 32767",
     r"neg\.f16\s+(\S+), (\S+)": lambda m: f"xor.b16 {m[1]}, {m[2]}, 32768",
     r"(setp\.\w+|(?:add|sub|mul)\.rn)\.f16\s+(\S+), (\S+), (\S+)": lambda m: _small(*m.groups()),
