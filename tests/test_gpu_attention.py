@@ -172,6 +172,16 @@ def test_blocks_that_are_left_out_must_change_nothing() -> None:
         run_function(built, "main", arguments)
 
 
+def test_values_that_a_query_does_not_see_may_be_infinite() -> None:
+    built, arguments = attention(*["2x150x64xbf16"] * 3, causal=True)
+    q, k, v = (a.copy() for a in arguments)
+    v[1, 140, 4] = np.inf
+    Pipeline(pipeline.steps("loop", machine=GPU, products="mma")).run(built)
+    found = np.asarray(run_function(built, "main", [q, k, v])[0])
+    assert not np.isfinite(found[1, :, 4]).any() and np.isfinite(np.delete(found[1], 4, -1)).all()
+    assert np.isfinite(found[0]).all()
+
+
 def test_attention_of_a_model_on_a_device(device: FakeDevice) -> None:
     """The kernel reads queries, keys and values where they lie, before axes of heads and positions are swapped."""
     def f(x: mlc.Tensor, w: mlc.Tensor) -> mlc.Tensor:
