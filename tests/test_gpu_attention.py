@@ -151,7 +151,8 @@ def test_special_numbers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind, target, types", [
     ("mma.sync", "cuda:sm_80", ("8x1024x64xbf16",) * 5), ("mma.sync", "cuda:sm_80", ("8x1024x128xf16",) * 3),
-    ("wgmma", "cuda:sm_90a", ("8x1024x64xf16",) * 3), ("wgmma", "cuda:sm_90a", ("8x1024x128xbf16",) * 5)])
+    ("wgmma", "cuda:sm_90a", ("8x1024x64xf16",) * 3), ("wgmma", "cuda:sm_90a", ("8x1024x128xbf16",) * 5),
+    ("wgmma", "cuda:sm_90a", ("64x1024x112xbf16",) * 3)])
 def test_kernels_need_no_memory_for_registers(kind: str, target: str, types: tuple[str, ...]) -> None:
     built, _ = attention(*types, causal=True)
     pipeline.lower(built, "llvm", machine=MACHINES[kind], products="mma")

@@ -31,6 +31,9 @@ ROWS, STAGES = (128, 64), 2
 """Rows of a CTA: the more, the less is copied; the fewer, the more CTAs there are. Blocks of keys in shared memory."""
 PAD = 8
 """Elements between rows in shared memory where they are not swizzled."""
+MOST = 116
+"""Registers of a thread for scores, weights, sums and queries with which a multiprocessor holds two CTAs of 256
+threads, by ptxas 13.0."""
 
 
 def schedule_attention(kernel: Kernel, machine: Gpu) -> None:
@@ -65,9 +68,11 @@ def schedule_attention(kernel: Kernel, machine: Gpu) -> None:
     cta_tile(kernel, tuple(panel))
     tile_epilogue(kernel, EPILOGUE)
     warp_tile(kernel, tuple(warp))
-    kernel.reschedule(ctas_at_once=1)                      # for two, threads would have too few registers
     if swizzle:
         multiply_by_warpgroups(kernel)
+    elif others.step * (2 * len(scores) + 1) // 4 + len(sums) * width // 2 + features // 16 > MOST:
+        kernel.reschedule(ctas_at_once=1)
+        record(kernel, "bound_ctas", count=1)
     for product, side, around, last in factors:
         promote_rows(kernel, product, side, around, last, swizzle)
     others.stages = STAGES
