@@ -33,7 +33,7 @@ PAD = 8
 """Elements between rows in shared memory where they are not swizzled."""
 MOST = 116
 """Registers of a thread for scores, weights, sums and queries with which a multiprocessor holds two CTAs of 256
-threads, by ptxas 13.0."""
+threads, by ptxas 13.0; those of the derivative, which keep other numbers of each row besides, have more."""
 
 
 def schedule_attention(kernel: Kernel, machine: Gpu) -> None:
@@ -70,7 +70,7 @@ def schedule_attention(kernel: Kernel, machine: Gpu) -> None:
     warp_tile(kernel, tuple(warp))
     if swizzle:
         multiply_by_warpgroups(kernel)
-    elif others.step * (2 * len(scores) + 1) // 4 + len(sums) * width // 2 + features // 16 > MOST:
+    elif not any(kernel.inside(loop.Reduce)) or others.step * 3 // 4 + width // 2 + features // 16 > MOST:
         kernel.reschedule(ctas_at_once=1)
         record(kernel, "bound_ctas", count=1)
     for product, side, around, last in factors:
