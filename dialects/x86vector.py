@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlc.ir.core import Op, Value
-from mlc.ir.exact import fma
+from mlc.ir.exact import flushed, fma
 from mlc.ir.types import Type, VectorType, bf16, f32, i8, i16, i32
 
 Array = np.ndarray[Any, Any]
@@ -26,18 +26,13 @@ PAIRS_OF_BYTES = {16: "llvm.x86.ssse3.pmadd.ub.sw.128", 32: "llvm.x86.avx2.pmadd
 """The intrinsics of `PairsOfBytes`, by the number of bytes."""
 
 
-def _flushed(x: Array) -> Array:
-    """Subnormal numbers as zeros with their signs."""
-    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
-
-
 def dot_bf16(src: Array, a: Array, b: Array) -> Array:
     """The meaning of `Dot`."""
     with np.errstate(invalid="ignore"):
-        left, right = (_flushed(np.asarray(x).astype(np.float32)) for x in (a, b))
-        total = _flushed(np.asarray(src))
+        left, right = (flushed(np.asarray(x).astype(np.float32)) for x in (a, b))
+        total = flushed(np.asarray(src))
     for first in (1, 0):
-        total = _flushed(fma(left[first::2], right[first::2], total))
+        total = flushed(fma(left[first::2], right[first::2], total))
     return total
 
 

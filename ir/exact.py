@@ -22,6 +22,11 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     raise TypeError(f"fma: {a.dtype} is not supported")
 
 
+def flushed(x: Array) -> Array:
+    """The numbers of f32, subnormal ones as zeros with their signs."""
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
+
+
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     """a + b as the unevaluated sum of its rounded value and its error (Knuth)."""
     total = a + b

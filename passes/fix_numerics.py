@@ -18,6 +18,8 @@ why    results are bitwise reproducible across machines, schedules and batch siz
 - With products=mma, a product of 16-bit floats with a multiple of 16 terms runs on tensor cores: `mma<16, T>`. With
   products=tf32, so does one of f32 with a multiple of 8 terms, of which tensor cores use 10 mantissa bits:
   `mma<8, tf32>`. Their results differ bitwise from the other lowerings.
+- With tiles, which processors with AMX have, a product of factors of bf16 with a multiple of 32 terms has the order of
+  their instructions: `pairs<32>`. Its results, too, differ bitwise from the other lowerings.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -122,18 +124,18 @@ PRODUCTS = ("fma", "mma", "tf32")
 """Lowerings of matrix products; each includes the ones before it."""
 
 
-def run(module: Op, products: str = "fma", lanes: bool = True) -> None:
+def run(module: Op, products: str = "fma", lanes: bool = True, tiles: bool = False) -> None:
     """Rewrite every function of `module`; without `lanes`, which GPUs have no use for, products add in blocks alone,
-    and those of integers as GPUs can share them."""
+    and those of integers as GPUs can share them. With `tiles`, products of bf16 add as AMX does."""
     if products not in PRODUCTS:
         raise UserError(f"pass fix_numerics: products={products}", code="MLC0333", hint="one of " + ", ".join(PRODUCTS))
     for op in list(module.walk()):
         if op.parent is None or not op.name.startswith("tensor."):
             continue
         with before(op, op.loc.through("fix_numerics")):
-            _widen(op, products, lanes)
+            _widen(op, products, lanes, tiles)
         if op.parent is not None:
-            _fix(op, products, lanes)
+            _fix(op, products, lanes, tiles)
 
 
 def is_expanded(op: Op) -> TypeGuard[Elementwise]:
@@ -141,7 +143,7 @@ def is_expanded(op: Op) -> TypeGuard[Elementwise]:
     return isinstance(op, Elementwise) and op.has_expansion() and isinstance(op.results[0].type.dtype, FloatType)
 
 
-def _fix(op: Op, products: str, lanes: bool) -> None:
+def _fix(op: Op, products: str, lanes: bool, tiles: bool) -> None:
     if isinstance(op, Reduce):
         if op.order is None:                         # keep an explicit order
             _reduce(op, lanes)
@@ -152,6 +154,7 @@ def _fix(op: Op, products: str, lanes: bool) -> None:
         if order is None and products != "fma" and (padded := padded_for_mma(op, products)):
             op.replace_by(padded.result)
             return
+        order = order or (pairs_order(op) if tiles else None)
         op.attrs["order"] = order or product_order(op, lanes)
     elif isinstance(op, tn.DotGroups) and not lanes:
         with before(op, op.loc.through("fix_numerics")):
@@ -170,7 +173,7 @@ def is_fixed(module: Op) -> bool:
         if isinstance(op, Reduce | tn.DotGeneral | tn.Cumulative):
             if op.order is None or (
                     isinstance(op, tn.DotGeneral) and op.order not in (
-                        product_order(op), product_order(op, False), mma_order(op, "tf32"))):
+                        product_order(op), product_order(op, False), mma_order(op, "tf32"), pairs_order(op))):
                 return False
             decided = True
         elif is_expanded(op):
@@ -220,6 +223,8 @@ def stored_rows(factor: Value, contract: list[int]) -> Dim | None:
     return shape[-1] if contract == [len(shape) - 1] else 0
 
 
+BLOCK_OF_PAIRS = 32
+"""Terms that a tile of AMX has, in pairs."""
 BLOCK_OF_MMA = {"bf16": 16, "f16": 16, "tf32": 8}
 """Terms that a tensor core adds at a time."""
 
@@ -231,6 +236,13 @@ def mma_order(op: tn.DotGeneral, products: str) -> str | None:
         return None
     return next((f"mma<{BLOCK_OF_MMA[kind]}, {kind}>" for kind in mma_kinds(op, products)
                  if terms % BLOCK_OF_MMA[kind] == 0), None)
+
+
+def pairs_order(op: tn.DotGeneral) -> str | None:
+    """`pairs<32>`, that of tiles of AMX, for f32 products of whole blocks of factors extended from bf16; else None."""
+    terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+    whole = isinstance(terms, int) and terms and terms % BLOCK_OF_PAIRS == 0
+    return f"pairs<{BLOCK_OF_PAIRS}>" if whole and mma_kinds(op, "mma") == ["bf16"] else None
 
 
 def mma_kinds(op: tn.DotGeneral, products: str) -> list[str]:
@@ -341,7 +353,7 @@ def _is_narrow(op: Op) -> bool:
         v.type.dtype in _NARROW for v in op.operands)
 
 
-def _widen(op: Op, products: str, lanes: bool) -> None:
+def _widen(op: Op, products: str, lanes: bool, tiles: bool) -> None:
     """Compute an operation on 16-bit floats in f32."""
     if not _is_narrow(op):
         return
@@ -353,7 +365,7 @@ def _widen(op: Op, products: str, lanes: bool) -> None:
     wide_result = copy.results[0]
     narrow = tn.Cast(wide_result, dtype=result.dtype).result if result.dtype in _NARROW else wide_result
     op.replace_by(narrow)
-    _fix(copy, products, lanes)
+    _fix(copy, products, lanes, tiles)
 
 
 PASS = Pass(run, takes=DECOMPOSED, gives=FIXED)

@@ -22,7 +22,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.binary import Add, Mul
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
-from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
+from mlc.dialects.tensor.orders import block_of_matrices, dot_in_order, lanes, run_length, terms_in_block
 from mlc.dialects.tensor.shape import BroadcastTo, Transpose, inverse, transpose
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
@@ -74,9 +74,9 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
                     self.refuse(f"{what} sizes differ: {lhs.shape[i]} (axis {i} of {shape_text(lhs.shape)}) and "
                                 f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115",
                                 symbols=sizes.symbols(lhs.shape[i], rhs.shape[j]))
-        if self.order is not None and (block := terms_of_mma(self.order)) is not None:
+        if self.order is not None and (block := block_of_matrices(self.order)) is not None:
             terms = sizes.product(lhs.shape[i] for i, _ in self.contract)
-            if lhs.dtype != f32 or not isinstance(terms, int) or terms % block[0]:
+            if lhs.dtype != f32 or not isinstance(terms, int) or terms % block:
                 self.refuse(f"{self.order} adds whole blocks of f32: not {terms} terms of {lhs.dtype}", "MLC0116")
         elif self.order is not None and terms_in_block(self.order) is None:
             terms = sizes.product(lhs.shape[i] for i, _ in self.contract)

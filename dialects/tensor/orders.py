@@ -16,6 +16,10 @@
                 f64, are added in f64 in ascending order, then to the total, which is rounded to f32 once per block.
                 Tensor cores agree up to the last bits: they align the products of a block to the largest one, and
                 truncate.
+    "pairs<32>" of a matrix product in f32 of values of bf16: the terms in blocks of 32. Those at even places of a block
+                are a chain, those at odd places another; the sum of both is added to the total. Subnormal numbers count
+                as zeros with their signs: those of factors, of every step, and of the total. It is what the tiles of
+                AMX compute.
 
 A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A step of the chains of a
 matrix product is fma(a, b, total), rounded once; its lanes have no runs, and L divides the number of terms. The
@@ -32,7 +36,7 @@ import numpy as np
 
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
-from mlc.ir.exact import fma
+from mlc.ir.exact import flushed, fma
 
 Array = np.ndarray[Any, Any]
 
@@ -119,6 +123,17 @@ def terms_of_mma(order: str) -> tuple[int, str] | None:
     return (int(match[1]), match[2]) if match else None
 
 
+def terms_of_pairs(order: str) -> int | None:
+    """The terms of a block of `pairs<32>`; None for the other orders."""
+    return 32 if order == "pairs<32>" else None
+
+
+def block_of_matrices(order: str) -> int | None:
+    """The terms of a block of `mma<K, T>` or `pairs<32>`, of which products have whole ones; None for other orders."""
+    block = terms_of_mma(order)
+    return terms_of_pairs(order) if block is None else block[0]
+
+
 def tf32(x: Array) -> Array:
     """f32 truncated to TF32, as in tensor cores: without its last 13 bits."""
     truncated: Array = (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
@@ -134,6 +149,19 @@ def mma(total: Array, lhs: Array, rhs: Array) -> Array:
         return (total.astype(np.float64) + sums).astype(np.float32)
 
 
+def pairs(total: Array, lhs: Array, rhs: Array) -> Array:
+    """total[..] + the sums of lhs[.., k] * rhs[.., k] for even k and for odd k, one block of `pairs<32>`."""
+    chains = []
+    with np.errstate(all="ignore"):
+        lhs, rhs = flushed(lhs.astype(np.float32)), flushed(rhs.astype(np.float32))
+        for first in range(2):
+            chain = np.zeros((), np.float32)
+            for k in range(first, lhs.shape[-1], 2):
+                chain = flushed(fma(lhs[..., k], rhs[..., k], chain))
+            chains.append(chain)
+        return flushed(flushed(total) + flushed(chains[0] + chains[1]))
+
+
 def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
     """result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, n, k], in f32 or f64, in the given order."""
     if (terms := terms_in_block(order)) is not None:
@@ -147,6 +175,11 @@ def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
             lhs, rhs = tf32(lhs), tf32(rhs)
         for k in range(0, lhs.shape[-1], block[0]):
             total = mma(total, lhs[:, :, None, k: k + block[0]], rhs[:, None, :, k: k + block[0]])
+        return total
+    if (pair_terms := terms_of_pairs(order)) is not None:
+        total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], np.float32)
+        for k in range(0, lhs.shape[-1], pair_terms):
+            total = pairs(total, lhs[:, :, None, k: k + pair_terms], rhs[:, None, :, k: k + pair_terms])
         return total
     if (count := lanes(order)) > 1:
         chains = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1], count], lhs.dtype)
