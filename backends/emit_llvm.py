@@ -108,6 +108,8 @@ def type_text(type: Type | None) -> str:
             return f"i{width}"
         case FloatType(name=name):
             return _FLOATS[name]
+        case llvm.AmxType():
+            return "x86_amx"
         case llvm.PtrType(space=space):
             return f"ptr addrspace({space})" if space else "ptr"
         case VectorType(shape=(lanes,), dtype=dtype):

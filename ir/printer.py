@@ -25,7 +25,7 @@ from mlc.ir.thread_values import set_in_thread
 from mlc.ir.types import ComplexType, ScalarType, Type, from_numpy
 
 UPSTREAM = frozenset({"builtin", "func", "arith", "math", "scf", "cf", "memref", "vector", "llvm", "gpu", "nvgpu",
-                      "nvvm", "x86vector"})
+                      "nvvm", "x86vector", "amx"})
 """Dialects with upstream MLIR's names and semantics; all others are ours."""
 
 _HEX_ELEMENTS = 32

@@ -101,7 +101,8 @@ BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (*FUSED.invariants,
 LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math", "memref", "profile"}))
 """Kernels are loops over blocks of points; control flow around them is scf. Timed code reads a clock."""
 
-LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector", "x86vector", "profile"}))
+LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector", "x86vector", "amx",
+                             "profile"}))
 """Loops, memory and vectors, with the names and semantics of upstream MLIR; and the clock of timed code."""
 
 GPU = Form("gpu", LOW.dialects | {"gpu", "nvgpu", "nvvm", "llvm"})

@@ -37,7 +37,7 @@ BINARY = ("obj", "onnx")
 """Kinds of output that are written to a file unless another place is asked for."""
 MODELS = ("stablehlo", "onnx")
 """Languages of other programs that tensor operations are written in."""
-BELOW = ("memref", "loop", "llvm", "vector", "gpu", "nvgpu", "nvvm", "x86vector")
+BELOW = ("memref", "loop", "llvm", "vector", "gpu", "nvgpu", "nvvm", "x86vector", "amx")
 """Dialects of the levels below tensor operations."""
 EXTENSION = ("ext", "header", "stub")
 """Further kinds of output: a module that Python imports, its C header, its stub."""

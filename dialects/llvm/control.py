@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects import x86vector
+from mlc.dialects.llvm import tiles
 from mlc.dialects.llvm.types import LLVMFunctionType, StructType, function_result, ptr
 from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
@@ -364,8 +365,13 @@ class CallIntrinsic(Op, name="llvm.call_intrinsic", pure=False):
     format = "$intrin `(` $args `)` attr-dict `:` functional-type"
 
     def ref(self, *xs: Any) -> Any:
-        if (known := x86vector.INTRINSICS.get(self.intrin)) is not None:
-            return known(*xs)
+        known = x86vector.INTRINSICS.get(self.intrin) or tiles.INTRINSICS.get(self.intrin)
+        if known is not None:
+            try:
+                found = known(*xs)
+            except IndexError as error:                  # of an address
+                raise IRError(f"{self.intrin}: {error}", code="MLC0163", loc=self.loc) from None
+            return found if self.results else []
         raise IRError(f"the meaning of {self.intrin} is not known here", code="MLC0168", loc=self.loc)
 
 

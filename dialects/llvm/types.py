@@ -61,7 +61,16 @@ class LLVMFunctionType(Type):
         return f"!llvm.func<{result} ({', '.join(map(_inner_text, self.params))})>"
 
 
+@dataclass(frozen=True, slots=True)
+class AmxType(Type):
+    """`!llvm.x86_amx`: a tile register of x86, which only intrinsics and phis have values of."""
+
+    def text(self, generic: bool = False) -> str:
+        return "!llvm.x86_amx"
+
+
 ptr = PtrType()
+x86_amx = AmxType()
 
 
 def function_result(results: Sequence[Type]) -> Type | None:
@@ -179,6 +188,7 @@ def _read_pointer(parser: Parser) -> Type:
     return PtrType(space)
 
 
+TYPE_READERS["llvm.x86_amx"] = lambda parser: x86_amx
 TYPE_READERS["llvm.ptr"] = _read_pointer
 TYPE_READERS["llvm.struct"] = _read_struct
 TYPE_READERS["llvm.array"] = _read_array

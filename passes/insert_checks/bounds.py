@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.dialects import arith, memref, vector
+from mlc.dialects import amx, arith, memref, vector
 from mlc.dialects.memref import strides_of
 from mlc.ir.core import Value
 from mlc.ir.types import IntType, VectorType, index, like
@@ -34,6 +34,12 @@ def of_access(op: Any, memory: Value) -> tuple[list[Condition], list[Value]]:
         lanes = (op.value if isinstance(op, vector.Store) else op.result).type.shape[0]
         last, n = number(indices[-1]), size(memory, len(indices) - 1)
         inside[-1] = every([least(0, last), least(last, plus(n, -lanes))])
+    elif isinstance(op, amx.TileLoad | amx.TileStore):
+        type = (op.value if isinstance(op, amx.TileStore) else op.result).type
+        width = type.shape[1] * type.dtype.width // memory.type.dtype.width
+        for axis, count in ((-2, type.shape[0]), (-1, width)):
+            first, n = number(indices[axis]), size(memory, len(indices) + axis)
+            inside[axis] = every([least(0, first), least(first, plus(n, -count))])
     return inside, indices
 
 

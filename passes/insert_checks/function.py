@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-from mlc.dialects import arith, func, memref, scf, vector
+from mlc.dialects import amx, arith, func, memref, scf, vector
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Region, Value, after, at_end, before
 from mlc.ir.types import FloatType, MemRefType, Type, VectorType, element, i1
@@ -18,7 +18,8 @@ from mlc.passes.insert_checks.shadow import UNWRITTEN, WRITTEN
 from mlc.passes.insert_checks.traps import Traps
 
 MASKED = (vector.MaskedLoad, vector.MaskedStore, vector.Gather)
-WHOLE = (memref.Load, memref.Store, memref.AtomicRMW, vector.Load, vector.Store)
+TILES = (amx.TileLoad, amx.TileStore)
+WHOLE = (memref.Load, memref.Store, memref.AtomicRMW, vector.Load, vector.Store, *TILES)
 STORES = (memref.Store, vector.Store, vector.MaskedStore)
 
 
@@ -121,6 +122,10 @@ class Checker:
     def _elements(self, op: Any, marks: Value) -> None:
         """Effect of an access on the shadow: a load reports uninitialised elements, a store marks them initialised."""
         indices = op.indices
+        if isinstance(op, TILES):
+            if isinstance(op, amx.TileStore):            # what a tile has beyond the domain is loaded, and not used
+                shadow.mark_tile(op, marks)
+            return
         if isinstance(op, STORES):
             kind = shadow.mark_type(op.value.type)
             zero = arith.constant(WRITTEN, kind)
@@ -218,11 +223,13 @@ def _access(op: Any) -> str:
 
 def _memory(op: Any) -> Value:
     """The memref that an operation accesses."""
-    found: Value = op.base if isinstance(op, vector.Access) else op.memref
+    found: Value = op.base if isinstance(op, vector.Access | amx.Access) else op.memref
     return found
 
 
 def zero(type: Type) -> Value:
-    """0 of an element type, or a vector of them."""
+    """0 of an element type, or a vector or tile of them."""
+    if isinstance(type, amx.TileType):
+        return amx.TileZero(type).result
     kind = element(type)
     return arith.constant(0.0 if isinstance(kind, FloatType) else False if kind == i1 else 0, type)

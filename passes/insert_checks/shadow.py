@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlc.dialects import arith, memref, scf
+from mlc.dialects import amx, arith, memref, scf, vector
 from mlc.ir.core import Op, Value, at_end, builder
 from mlc.ir.types import MemRefType, VectorType, i8, i16, i32, i64
 from mlc.passes.insert_checks.numbers import product, sizes, value
@@ -49,3 +49,12 @@ def fill(shadow: Value, mark: int) -> None:
     with at_end(loop.block):
         memref.Store(arith.constant(mark, shadow.type.dtype), row, (loop.counter,))
         scf.Yield(())
+
+
+def mark_tile(op: amx.TileStore, marks: Value) -> None:
+    """Mark the elements of the rows of a tile as initialised."""
+    *leading, row, column = op.indices
+    rows, columns = op.value.type.shape
+    written = arith.constant(WRITTEN, VectorType((columns,), marks.type.dtype))
+    for i in range(rows):
+        vector.Store(written, marks, (*leading, arith.AddI(row, value(i)).result, column))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from mlc.dialects import llvm
+from mlc.dialects import amx, llvm
 from mlc.dialects.builtin import Module
 from mlc.dialects.nvgpu import TokenType
 from mlc.ir.core import Block, Op, Region, Value, at_end, insertion
@@ -245,6 +245,8 @@ def convert(type: Type) -> tuple[Type, ...]:
         return (VectorType(type.shape[-1:], convert_scalar(type.dtype)),) * math.prod(type.shape[:-1])
     if isinstance(type, ScalarType):
         return (convert_scalar(type),)
+    if isinstance(type, amx.TileType):
+        return (llvm.x86_amx,)
     if isinstance(type, TokenType):
         return ()                                        # a token: hardware counts the copies
     if isinstance(type, llvm.StructType):

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlc.dialects import llvm, memref, vector
+from mlc.dialects import amx, llvm, memref, vector
 from mlc.dialects.nvvm import SHARED
 from mlc.ir.core import Op, Symbol, Value, builder
 from mlc.ir.diag import BackendError
@@ -20,7 +20,7 @@ from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
 from mlc.passes.lower_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
 
 ACCESSES = (memref.Load, memref.Store, memref.AtomicRMW, memref.Prefetch, vector.Load, vector.Store, vector.MaskedLoad,
-            vector.MaskedStore, vector.Gather)
+            vector.MaskedStore, vector.Gather, amx.TileLoad, amx.TileStore)
 
 
 def address_of(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -> Value:

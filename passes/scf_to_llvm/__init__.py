@@ -16,12 +16,12 @@ from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
 from mlc.passes.forms import LLVM, LOW
-from mlc.passes.lower_to_llvm import arithmetic, control, memory, vectors
+from mlc.passes.lower_to_llvm import arithmetic, control, memory, tiles, vectors
 from mlc.passes.lower_to_llvm.lowering import NAME, Lowering, pool_constants
 from mlc.passes.scf_to_llvm import clock, parallel
 from mlc.passes.scf_to_llvm.entry import arena_function, entry
 
-RULE_MODULES = (arithmetic, clock, control, memory, parallel, vectors)
+RULE_MODULES = (arithmetic, clock, control, memory, parallel, tiles, vectors)
 """Importing these modules registers their rules."""
 
 

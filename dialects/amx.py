@@ -1,0 +1,170 @@
+"""amx: products of tiles, by the Advanced Matrix Extensions of x86; upstream's names, syntax and semantics.
+
+A tile is a matrix in a register, of up to 16 rows of 64 bytes. dialects/llvm/tiles.py has the meaning of the LLVM
+intrinsics that the operations become.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mlc.dialects.memref import check_indices, strides_of
+from mlc.dialects.tensor.orders import pairs
+from mlc.ir.core import Op, ResultType, Value
+from mlc.ir.types import TYPE_READERS, MemRefType, ScalarType, Type, bf16, f32, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+    from mlc.ir.parser import Parser
+
+Array = np.ndarray[Any, Any]
+
+ROWS, ROW_BYTES = 16, 64
+"""Most rows of a tile, and bytes of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileType(Type):
+    """`!amx.tile<16x32xbf16>`: a matrix in a register."""
+
+    shape: tuple[int, int]
+    dtype: ScalarType
+    dialect: ClassVar[str] = "amx"
+
+    def text(self, generic: bool = False) -> str:
+        return f"!amx.tile<{self.shape[0]}x{self.shape[1]}x{self.dtype}>"
+
+
+def _read_tile(parser: Parser) -> Type:
+    parser.expect("<")
+    shape, dtype = parser.shape()
+    parser.expect(">")
+    if len(shape) != 2 or not all(isinstance(n, int) for n in shape):
+        parser.fail("a tile has rows and columns, such as 16x32xbf16", "MLC0206")
+    return TileType((shape[0], shape[1]), dtype)
+
+
+TYPE_READERS["amx.tile"] = _read_tile
+
+FACTOR, SUMS = TileType((ROWS, 32), bf16), TileType((ROWS, 16), f32)
+"""Tiles of terms, in rows or in words of two for each column, and of their sums."""
+
+
+def multiply_bf16(a: Array, b: Array, c: Array) -> Array:
+    """The meaning of `TileMulF`: c + a x b, of rows a of terms and rows b of words for each column."""
+    columns = b.reshape(b.shape[0], -1, 2).transpose(1, 0, 2).reshape(-1, a.shape[1])
+    return pairs(c, a[:, None, :], columns[None])
+
+
+def _tile(op: Op, type: Type) -> TileType:
+    if not isinstance(type, TileType) or not 0 < type.shape[0] <= ROWS or (
+            not 0 < type.shape[1] * type.dtype.width <= 8 * ROW_BYTES):
+        op.fail(f"{type} is no tile of up to {ROWS} rows of {ROW_BYTES} bytes", code="MLC0164")
+    return type
+
+
+class TileZero(Op, name="amx.tile_zero", pure=True):
+    """result[i, j] = 0"""
+
+    type: ResultType
+    format = "attr-dict `:` type(result)"
+
+    def infer(self) -> Type:
+        return _tile(self, self.results[0].type)
+
+    def ref(self) -> Any:
+        type = self.result.type
+        return np.zeros(type.shape, to_numpy(type.dtype))
+
+
+class Access(Op):
+    """An access of the rows of a tile, which lie along the last dimension of memory, one for each index before it.
+
+    Elements of memory may be wider than those of the tile, such as words of two bf16.
+    """
+
+    pure = False
+    if TYPE_CHECKING:                                    # each class declares them, in its own order
+        @property
+        def base(self) -> Value: ...
+        @property
+        def indices(self) -> tuple[Value, ...]: ...
+
+    def check_access(self, type: Type) -> TileType:
+        """The type of the tile that is moved, `type`; IRError if memory has none there."""
+        tile = _tile(self, type)
+        memory: MemRefType = check_indices(self, self.base, self.indices)
+        if memory.rank < 2 or strides_of(memory)[-1] != 1 or tile.shape[1] * tile.dtype.width % memory.dtype.width:
+            self.fail(f"{memory} has no rows of {tile}", code="MLC0164")
+        return tile
+
+    def rows(self, frame: Frame, type: TileType) -> Array:
+        """The elements in memory, a view of it."""
+        array, (*leading, row, column) = frame[self.base], frame.all(self.indices)
+        width = type.shape[1] * type.dtype.width // (8 * array.itemsize)
+        matrix = array[tuple(leading)]
+        if not (0 <= row <= matrix.shape[0] - type.shape[0] and 0 <= column <= matrix.shape[1] - width):
+            self.fail(f"rows from [{row}, {column}] on, of memory of {list(matrix.shape)}", code="MLC0163")
+        return np.asarray(matrix[row: row + type.shape[0], column: column + width])
+
+
+class TileLoad(Access, name="amx.tile_load", reads=True):
+    """result[i, j] = base[indices + (i, j)], in the last two dimensions"""
+
+    base: Value
+    indices: tuple[Value, ...]
+    type: ResultType
+    format = "$base `[` $indices `]` attr-dict `:` type($base) `into` type(result)"
+
+    def infer(self) -> Type:
+        return self.check_access(self.results[0].type)
+
+    def interpret(self, frame: Frame) -> Any:
+        type = self.result.type
+        return np.ascontiguousarray(self.rows(frame, type)).view(to_numpy(type.dtype))
+
+
+class TileStore(Access, name="amx.tile_store"):
+    """base[indices + (i, j)] = value[i, j], in the last two dimensions"""
+
+    base: Value
+    indices: tuple[Value, ...]
+    value: Value
+    format = "$base `[` $indices `]` `,` $value attr-dict `:` type($base) `,` type($value)"
+
+    def infer(self) -> tuple[Type, ...]:
+        self.check_access(self.value.type)
+        return ()
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        rows = self.rows(frame, self.value.type)
+        rows[...] = np.ascontiguousarray(frame[self.value]).view(rows.dtype)
+        return []
+
+
+class TileMulF(Op, name="amx.tile_mulf", pure=True):
+    """result[i, j] = c[i, j] + (sum over k of a[i, 2k] * b[k, 2j] + sum over k of a[i, 2k+1] * b[k, 2j+1])
+
+    Each of the sums is a chain of fused multiply-adds from 0 in ascending order. Numbers that are subnormal count as
+    zeros with their signs, those of a, b and c and of every step. The factors are two values, since the instruction
+    may not be given one register twice.
+    """
+
+    a: Value
+    b: Value
+    c: Value
+    format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)"
+
+    def infer(self) -> Type:
+        if (self.a.type, self.b.type, self.c.type) != (FACTOR, FACTOR, SUMS):
+            self.fail(f"multiplies {FACTOR} and {FACTOR} into {SUMS}, not {self.a.type} and {self.b.type} into "
+                      f"{self.c.type}", code="MLC0164")
+        if self.a is self.b:
+            self.fail("multiplies two tiles, not one by itself: load it twice", code="MLC0164")
+        return SUMS
+
+    def ref(self, a: Any, b: Any, c: Any) -> Any:
+        return multiply_bf16(a, b, c)
