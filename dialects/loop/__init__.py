@@ -48,6 +48,7 @@ from mlc.dialects.loop.interleaved import (
     words_of_runs,
 )
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
+from mlc.dialects.loop.pairs import ContractPairs, ContractPanels
 from mlc.dialects.loop.quantized import (
     BlockMinima,
     BlockScales,
@@ -63,9 +64,9 @@ from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, 
 
 __all__ = [
     "Activation", "BlockMinima", "BlockScales", "Check", "Contract", "ContractBytes", "ContractInterleaved",
-    "Dequantize", "DotPairs", "DotQuads", "End", "Fold", "FoldFma", "For", "Full", "InBounds", "InKernel", "Index",
-    "Kernel", "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map", "Mma", "MultiplyAdd", "Pack", "Prefetch",
-    "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store", "StoreScratch", "TileType", "UnpackPairs",
-    "UnpackQuads", "Words", "Yield", "coordinate", "in_whole_runs", "is_of_rows", "iterator_types", "position",
-    "spanned", "union", "words_of_runs",
+    "ContractPairs", "ContractPanels", "Dequantize", "DotPairs", "DotQuads", "End", "Fold", "FoldFma", "For",
+    "Full", "InBounds", "InKernel", "Index", "Kernel", "LeastExponent", "Load", "LoadEncoded", "LoadScratch", "Map",
+    "Mma", "MultiplyAdd", "Pack", "Prefetch", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType", "Store",
+    "StoreScratch", "TileType", "UnpackPairs", "UnpackQuads", "Words", "Yield", "coordinate", "in_whole_runs",
+    "is_of_rows", "iterator_types", "position", "spanned", "union", "words_of_runs",
 ]

@@ -319,8 +319,10 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
                 user.fail(f"accesses a row in registers outside of an unrolled loop over d{d}", code="MLC0151")
 
     def extent(self, d: int, points: int) -> int:
-        """The elements along dimension d for so many points: the last block of every loop over d is stored whole."""
+        """The elements along dimension d for so many points: the last block of every loop over d is stored whole, and
+        so is the last tile of a matrix unit."""
         steps = {1, *(f.step for f in self.enclosing(Kernel).inside(For) if f.dim == d and not f.is_ranged)}
+        steps.update(user.whole_points(d) for user in self.result.users if isinstance(user, InKernel))
         return max(-(-points // step) * step for step in steps)
 
     def verify_interleaved(self, kernel: Kernel) -> None:

@@ -237,6 +237,10 @@ class InKernel(Op):
         """The dimensions whose current block the operation depends on."""
         return {d for m in self.maps() for d in m.used_dims}
 
+    def whole_points(self, d: int) -> int:
+        """The points along a dimension of scratch memory of which the operation accesses whole blocks."""
+        return 1
+
     def located_dims(self) -> set[int]:
         """The dimensions that have a coordinate here: the parallel ones and those of enclosing loops."""
         dims, op = set[int](), self.parent_op

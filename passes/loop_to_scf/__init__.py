@@ -18,10 +18,11 @@ from mlc.ir.passes import Pass
 from mlc.passes.forms import LOOP, LOW
 from mlc.passes.loop_to_scf import scratch
 from mlc.passes.loop_to_scf.partition import share
-from mlc.passes.lower_kernel import checks, compute, dequantize, interleaved, memory
+from mlc.passes.lower_kernel import checks, compute, dequantize, interleaved, matrices, memory
 from mlc.passes.lower_kernel.nest import Lowering
 
-__all__ = ["PASS", "checks", "compute", "dequantize", "interleaved", "memory", "run", "scratch"]   # rules register
+__all__ = ["PASS", "checks", "compute", "dequantize", "interleaved", "matrices", "memory", "run",   # rules register
+           "scratch"]
 
 
 def run(module: Module) -> None:

@@ -8,6 +8,7 @@ from mlc.dialects import loop, memref
 from mlc.ir.affine import AffineExpr
 from mlc.ir.core import Value
 from mlc.ir.diag import BackendError
+from mlc.ir.machine import LINE
 from mlc.ir.types import MemRefType, i32
 from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.interleaved import store_interleaved
@@ -30,6 +31,8 @@ def _scratch(low: Lowering, op: loop.Scratch) -> None:
                                code="MLC0543", loc=op.loc)
         shape.append(op.extent(d, points) // (op.terms_of_word if d == op.interleaved else 1))
     dtype = i32 if op.interleaved >= 0 else type.dtype           # of words
+    if any(isinstance(user, loop.ContractPanels) and user.columns is not op.result for user in op.result.users):
+        shape[-1] += LINE // dtype.itemsize              # rows at a distance of a power of two share sets of a cache
     low.stack += math.prod(shape) * dtype.itemsize
     if low.stack > LIMIT:
         raise BackendError(f"{type}: the kernel takes {low.stack} bytes of stack with this buffer, more than {LIMIT}",

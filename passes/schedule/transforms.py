@@ -172,9 +172,12 @@ def _wrap(run: Sequence[Op], dim: int, size: int) -> None:
 
 
 # -- split reductions -------------------------------------------------------------------------------------------------
-def contraction(kernel: Kernel) -> tuple[For, loop.Contract | loop.Mma]:
+Contraction = loop.Contract | loop.ContractPairs | loop.Mma
+
+
+def contraction(kernel: Kernel) -> tuple[For, Contraction]:
     """The single contraction of a kernel and its loop."""
-    op = next(op for op in kernel.walk() if isinstance(op, loop.Contract | loop.Mma))
+    op = next(op for op in kernel.walk() if isinstance(op, Contraction))
     around = op.parent_op
     assert isinstance(around, For)
     return around, op
@@ -414,7 +417,7 @@ def enclosing_loops(op: Op) -> list[For]:
     return out
 
 
-def drop_unused(contract: loop.Contract | loop.Mma) -> None:
+def drop_unused(contract: Contraction) -> None:
     """Erase the operations in the loop of a contraction that are dead once a factor is packed."""
     assert contract.parent is not None
     for op in reversed(contract.parent.ops):

@@ -14,12 +14,19 @@ from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.encodings import ENCODINGS
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
-from mlc.dialects.tensor.orders import lanes_of_product, order_of, terms_in_block, terms_of_mma
+from mlc.dialects.tensor.orders import (
+    block_of_matrices,
+    lanes_of_product,
+    order_of,
+    terms_in_block,
+    terms_of_mma,
+    terms_of_pairs,
+)
 from mlc.ir import affine, sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
-from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, TensorType, f32, i1, i32, index
+from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, TensorType, bf16, f32, i1, i32, index
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.flash import attention_statistics, flash_attention, flash_attention_grad
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
@@ -142,6 +149,9 @@ class KernelBuilder:
         block_of_mma = terms_of_mma(order_of(op))
 
         def step(acc: Value) -> Value:
+            if terms_of_pairs(order_of(op)) is not None:
+                lhs, rhs = (self.narrow(v, at, bf16) for v, at in zip(op.operands, maps))
+                return loop.ContractPairs(acc, lhs, rhs, dim=last).result
             if block_of_mma is not None and block_of_mma[1] != "tf32":
                 narrow = SCALARS[block_of_mma[1]]
                 lhs, rhs = (self.narrow(v, at, narrow) for v, at in zip(op.operands, maps))
@@ -426,7 +436,7 @@ def block_of_terms(op: Product) -> int:
     if isinstance(op, tn.DotGroups):
         return op.layout.group // 4
     order = order_of(op)
-    return terms_in_block(order) or (terms_of_mma(order) or (lanes_of_product(op),))[0]
+    return terms_in_block(order) or block_of_matrices(order) or lanes_of_product(op)
 
 
 def number_tile(value: float, dtype: ScalarType) -> Value:

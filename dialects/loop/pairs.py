@@ -1,0 +1,119 @@
+"""Products of bf16 that add their terms in pairs, as the tiles of AMX do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects.loop.access import ScratchBuffer, as_scratch, as_tile
+from mlc.dialects.loop.compute import Combining
+from mlc.dialects.loop.interleaved import interleaved
+from mlc.dialects.loop.kernel import For, InKernel, Kernel
+from mlc.dialects.loop.types import ScratchType
+from mlc.dialects.tensor.orders import pairs
+from mlc.ir.core import Value
+from mlc.ir.types import Type, bf16, f32
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+
+BLOCK, SIDE = 32, 16
+"""The terms of a block, those of a row of a tile, and the rows and columns of a tile of sums."""
+
+
+class ContractPairs(Combining, name="loop.contract_pairs"):
+    """result[p] = acc[p] + (the sum of lhs * rhs at even places of the block of dimension dim + that at odd places)
+
+    Each of the two sums is a chain of fused multiply-adds. Subnormal numbers count as zeros with their signs: those of
+    factors, of every step, and of the total. A processor with AMX does so for a block of 32 terms.
+    """
+
+    acc: Value
+    lhs: Value
+    rhs: Value
+    dim: int
+
+    def infer(self) -> Type:
+        acc, lhs, rhs = as_tile(self, self.acc, f32), as_tile(self, self.lhs, bf16), as_tile(self, self.rhs, bf16)
+        if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim} or self.dim in acc.dims:
+            self.fail(f"{acc} does not span the dimensions of its factors", code="MLC0151")
+        return acc
+
+    def used_dims(self) -> set[int]:
+        return {self.dim}
+
+    def interpret(self, frame: Frame) -> Any:
+        acc, lhs, rhs = frame.all(self.operands)
+        here = int(self.activation(frame).inside((self.dim,)).sum())
+        last = [np.moveaxis(x, self.dim, -1)[..., :here] for x in (lhs, rhs)]
+        wide = [np.broadcast_to(x, (*x.shape[:-1], here)) for x in last]
+        return np.expand_dims(pairs(np.moveaxis(acc, self.dim, -1)[..., 0], *wide), self.dim)
+
+
+class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
+    """sums[p] = sums[p] + the sum over dimension dim of the panels, in blocks of 32, as contract_pairs adds each
+
+    It is done for all points of both panels, and `from_zero` without what sums has before. The panels are interleaved
+    along dim: `rows` has the terms of a row one after the other, `columns` words of neighbouring columns side by side.
+    """
+
+    sums: Value
+    rows: Value
+    columns: Value
+    dim: int
+    from_zero: bool = False
+
+    def infer(self) -> tuple[Type, ...]:
+        sums = as_scratch(self, self.sums)
+        rows, columns = (self.panel(v) for v in (self.rows, self.columns))
+        column = columns.dims[-1]
+        if rows.dims[-1] != self.dim or column == self.dim or column in rows.dims:
+            self.fail(f"{rows} and {columns} are not rows of terms and columns side by side", code="MLC0151")
+        if sums.dtype != f32 or sums.dims[-1] != column or {*sums.dims} != {*rows.dims, *columns.dims} - {self.dim}:
+            self.fail(f"{sums} is no memory for the sums of {rows} and {columns}", code="MLC0151")
+        return ()
+
+    def whole_points(self, d: int) -> int:
+        return SIDE if d in (self.rows.type.dims[-2], self.columns.type.dims[-1]) else 1
+
+    def panel(self, v: Value) -> ScratchType:
+        """The type of a panel, an operand."""
+        if interleaved(self, v) != self.dim or v.type.dtype != bf16:
+            self.fail(f"{v.type} is no panel of bf16 that is interleaved along d{self.dim}", code="MLC0151")
+        return as_scratch(self, v)
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        kernel = self.enclosing(Kernel)
+        sizes = [kernel.domain[self.dim]]
+        around = self.parent_op
+        while isinstance(around, For):
+            sizes += [around.step] if around.dim == self.dim else []
+            around = around.parent_op
+        if self.dim < kernel.parallel or any(not isinstance(n, int) or n % BLOCK for n in sizes):
+            self.fail(f"slices of {sizes[-1]} terms along d{self.dim} are no whole blocks of {BLOCK}", code="MLC0151")
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        sums, rows, columns = frame.all(self.operands)
+        place = []
+        for d, first, size in zip(sums.dims, sums.first, sums.elements.shape):
+            panel = rows if d in rows.dims else columns
+            i = panel.dims.index(d)
+            start = panel.first[i] - first
+            place.append(slice(start, min(size, start + panel.elements.shape[i])))
+        here = tuple(place)
+        total = np.zeros_like(sums.elements[here]) if self.from_zero else sums.elements[here]
+        lhs, rhs = (self.aligned(panel, sums.dims, total.shape) for panel in (rows, columns))
+        for k in range(0, lhs.shape[-1], BLOCK):
+            total = pairs(total, lhs[..., k: k + BLOCK], rhs[..., k: k + BLOCK])
+        sums.elements[here] = total
+        return []
+
+    def aligned(self, panel: ScratchBuffer, dims: Sequence[int], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+        """The elements of a panel along the dimensions of the sums, of which it may lack some, and then its terms."""
+        own = [d for d in dims if d in panel.dims]
+        x = panel.elements.transpose(*(panel.dims.index(d) for d in (*own, self.dim)))
+        x = x[tuple(slice(n) for d, n in zip(dims, shape) if d in own)]
+        return np.expand_dims(x, [i for i, d in enumerate(dims) if d not in own])

@@ -1,0 +1,33 @@
+// test: verify
+func.func @f(%x: memref<8x32xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 32], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xf32>
+    %a = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+    %b = loop.scratch {interleaved = 2} : () -> !loop.scratch<d1xd2xbf16>
+    loop.contract_panels %s, %a, %b {dim = 2} : (!loop.scratch<d0xd1xf32>, !loop.scratch<d0xd2xbf16>, !loop.scratch<d1xd2xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: !loop.scratch<d0xd2xbf16> and !loop.scratch<d1xd2xbf16> are not rows of terms and columns side by side
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x32xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 32], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d1xd0xf32>
+    %a = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+    %b = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    loop.contract_panels %s, %a, %b {dim = 2} : (!loop.scratch<d1xd0xf32>, !loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: !loop.scratch<d1xd0xf32> is no memory for the sums of !loop.scratch<d0xd2xbf16> and !loop.scratch<d2xd1xbf16>
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x40xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 40], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 40]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xf32>
+    %a = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+    %b = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    loop.contract_panels %s, %a, %b {dim = 2} : (!loop.scratch<d0xd1xf32>, !loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: slices of 40 terms along d2 are no whole blocks of 32
+    loop.end
+  }
+  func.return
+}
