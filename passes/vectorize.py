@@ -24,6 +24,7 @@ from mlc.passes.analysis.accesses import best_dimension, element_width, stride
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import schedule_contraction
 from mlc.passes.schedule.quantized_cpu import schedule_groups, schedule_pairs
+from mlc.passes.schedule.tiles_cpu import schedule_pairs_of_terms
 from mlc.passes.schedule.transforms import tile
 from mlc.passes.schedule.windows import schedule_windows
 
@@ -51,6 +52,8 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         schedule_pairs(kernel, machine)
     elif next(kernel.inside(loop.DotQuads), None) is not None:
         schedule_groups(kernel, machine)
+    elif next(kernel.inside(loop.ContractPairs), None) is not None:
+        schedule_pairs_of_terms(kernel)
     elif next(kernel.inside(loop.Contract), None) is not None:
         schedule_contraction(kernel, machine)
     elif kernel.schedule.vector >= 0:

@@ -14,6 +14,8 @@ from mlc.dialects import arith, math
 from mlc.dialects.loop import (
     ContractBytes,
     ContractInterleaved,
+    ContractPairs,
+    ContractPanels,
     Fold,
     For,
     InKernel,
@@ -52,12 +54,13 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
     if isinstance(op, Map):
         each = sum(2 if isinstance(inner, math.Fma) else isinstance(inner, _ONE) for inner in op.body.block)
         return each * _points(kernel, op, _spans(*op.operands, *op.results)) if each else 0
-    if isinstance(op, MultiplyAdd | Mma):
+    if isinstance(op, MultiplyAdd | Mma | ContractPairs):
         return 2 * _points(kernel, op, _spans(op.acc) | {op.dim}) if _is_float(op.acc) else 0
-    if isinstance(op, ContractInterleaved | ContractBytes):
+    if isinstance(op, ContractInterleaved | ContractBytes | ContractPanels):
         whole = op.dim not in dict(_steps(kernel, op))           # no loop over blocks of terms is around it
-        return 2 * _points(kernel, op, _spans(op.result) | {op.dim}) if not whole else (
-            2 * _points(kernel, op, _spans(op.result)) * kernel.domain[op.dim])
+        sums = {*op.sums.type.dims} if isinstance(op, ContractPanels) else _spans(op.result)
+        return 2 * _points(kernel, op, sums | {op.dim}) if not whole else (
+            2 * _points(kernel, op, sums) * kernel.domain[op.dim])
     if isinstance(op, Fold | Reduce | Scan):
         return _points(kernel, op, _spans(op.x) | {op.dim}) if _is_float(op.x) else 0
     return 0
@@ -65,7 +68,7 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
 
 def number(kernel: Kernel) -> str:
     """The kind of number that a kernel multiplies, of those that the roofline of a machine knows."""
-    kinds = {ContractInterleaved: "bf16", ContractBytes: "int8"}
+    kinds = {ContractInterleaved: "bf16", ContractPanels: "bf16", ContractBytes: "int8"}
     return next((kind for op, kind in kinds.items() if next(kernel.inside(op), None) is not None), "f32")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IterationDomain
-from mlc.dialects.tensor.orders import lanes_of_product, order_of
+from mlc.dialects.tensor.orders import lanes_of_product, order_of, terms_of_pairs
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
@@ -45,6 +45,8 @@ class Legality:
             return False
         if isinstance(op, tn.DotGeneral):
             types = [widened_from(v) for v in op.operands]
+            if terms_of_pairs(order_of(op)) is not None:
+                return True                              # a product of any size reads bf16
             return not order_of(op).startswith("mma<") and self.narrow.issuperset(types) and (
                 types[0] == bf16 or types[0] != types[1]) and not any(reads_few_rows(op, v) for v in op.operands)
         return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(

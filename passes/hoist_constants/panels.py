@@ -16,6 +16,7 @@ from math import prod
 from mlc.dialects import tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, cast, reshape
+from mlc.dialects.tensor.orders import terms_of_pairs
 from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
@@ -113,7 +114,13 @@ def axis_of_words(op: tensor.DotGeneral, side: int, x: Value, lead: int, narrow:
         return -1
     rows = sizes.product(op.operands[1 - side].type.shape[a] for a in op.free(1 - side))
     whole = x.type.shape[axes[-1]] % (i32.width // x.type.dtype.width) == 0
-    return axes[-1] if whole and isinstance(rows, int) and rows >= MANY else -1
+    many = is_on_tiles(op) or (isinstance(rows, int) and rows >= MANY)
+    return axes[-1] if whole and many else -1
+
+
+def is_on_tiles(op: tensor.DotGeneral) -> bool:
+    """Whether tiles of a matrix unit multiply, which read words for any number of rows."""
+    return op.order is not None and terms_of_pairs(op.order) is not None
 
 
 def columns_of(op: tensor.DotGeneral, known: set[Value], narrow: frozenset[ScalarType]) -> Columns | None:
@@ -142,8 +149,8 @@ def panel_width(op: tensor.DotGeneral, side: int, columns: int) -> int:
     rows = sizes.product(other.type.shape[a] for a in (*(pair[1 - side] for pair in op.batch), *op.free(1 - side)))
     if isinstance(rows, int) and rows < FEW:
         return 0
-    widths = [WIDE, NARROW] if side == 1 else [CHANNELS, NARROW]
-    if side == 1 and isinstance(rows, int) and rows < MANY:
+    widths = [WIDE, NARROW] if side == 1 and not is_on_tiles(op) else [CHANNELS, NARROW]
+    if side == 1 and isinstance(rows, int) and rows < MANY and not is_on_tiles(op):
         widths = [NARROW]
     if side == 0 and not op.batch and len(op.free(1)) < 2:
         widths = []                           # the channels of an image may be its last axis, the rows of a matrix not

@@ -1,0 +1,156 @@
+"""The schedule of a product on the tiles of AMX.
+
+The rows of a block are packed for all panels of columns; each panel is packed once for all rows of a block, or read
+where it is, and meets the rows tile by tile (lower_kernel/matrices.py). What follows the sums is done panel by panel,
+while they are in cache. If there are many terms, slices of them are added one after the other, and the sums of a block
+lie in memory meanwhile.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlc.dialects import loop
+from mlc.dialects.loop import For, Kernel, ScratchType
+from mlc.dialects.loop.pairs import BLOCK
+from mlc.ir.core import Value, before
+from mlc.passes.schedule.contraction_cpu import has_more_rows, vector_dimension
+from mlc.passes.schedule.extents import ceil, even, guess
+from mlc.passes.schedule.factors import Factor, factor
+from mlc.passes.schedule.transforms import (
+    contraction,
+    enclosing_loops,
+    in_words,
+    interchange,
+    packed,
+    record,
+    split_k,
+    strip_mine,
+    tile,
+)
+
+LANES, PANEL = 16, 32
+"""Columns of a tile, and of a panel: two tiles."""
+SLICE = 1536
+"""Most terms of a slice: sums are loaded and stored once for each."""
+ROWS, COLUMNS, SUMS = 512, 1024, 512
+"""Most rows and columns of a block, and most columns of one whose sums lie in memory."""
+CACHE = 1 << 20
+"""Bytes of the packed rows of a block: half of the second cache of every processor with AMX."""
+TASKS, WORK = 8, 1 << 25
+"""Tasks that there should be of a product, and multiply-adds that each should have at least: some 30 microseconds."""
+FEW = 4
+"""Fewest rows on tiles: fewer are added as columns are read, with no panels to fill."""
+EPILOGUE = 8
+"""Rows of a tile of registers after the sum."""
+
+
+def schedule_pairs_of_terms(kernel: Kernel) -> None:
+    """The schedule of a kernel with a `loop.contract_pairs`."""
+    n = vector_dimension(kernel)
+    if n is None:
+        return
+    left, right = sides(kernel, n)
+    if n != kernel.parallel - 1 and has_more_rows(kernel, left, right, n):
+        interchange(kernel, [*(d for d in range(kernel.parallel) if d != n), n])
+        n = kernel.parallel - 1
+        left, right = sides(kernel, n)
+    rows = [d for d in range(kernel.parallel) if kernel.domain[d] != 1 and d in left.type.dims
+            and d not in right.type.dims]
+    if not rows or guess(kernel.domain[rows[-1]]) < FEW or not is_on_tiles(kernel, left, right, n):
+        schedule_vectors(kernel, rows, n)
+        return
+    schedule_tiles(kernel, rows, n)
+
+
+def sides(kernel: Kernel, n: int) -> tuple[Value, Value]:
+    """The factors of a product: that of rows, and that of the columns along n."""
+    _, contract = contraction(kernel)
+    left, right = contract.lhs, contract.rhs
+    return (right, left) if n in left.type.dims and n not in right.type.dims else (left, right)
+
+
+def is_on_tiles(kernel: Kernel, left: Value, right: Value, n: int) -> bool:
+    """Whether the factors are those of rows and columns, with no more points where a panel has one."""
+    sum, contract = contraction(kernel)
+    k = contract.dim
+    return (sum.parent_op is kernel and k in left.type.dims and {n, k} <= {*right.type.dims}
+            and n not in left.type.dims and {*left.type.dims, *right.type.dims} - {k} == {*contract.result.type.dims})
+
+
+def schedule_vectors(kernel: Kernel, rows: list[int], n: int) -> None:
+    """Add the terms of few rows in vectors of columns."""
+    tile(kernel, n, LANES if guess(kernel.domain[n]) > LANES // 2 else LANES // 2, vector=True)
+    if rows:
+        tile(kernel, rows[-1], even(kernel.domain[rows[-1]], FEW, 1))
+
+
+def schedule_tiles(kernel: Kernel, rows: list[int], n: int) -> None:
+    """Pack both factors, and multiply the panels."""
+    m, k = rows[-1], contraction(kernel)[1].dim
+    terms = kernel.domain[k]
+    assert isinstance(terms, int)
+    slice, divided = even(terms, SLICE, BLOCK), terms > SLICE
+    tile(kernel, m, even(kernel.domain[m], min(ROWS, CACHE // (2 * slice)), LANES))
+    tile(kernel, n, even(kernel.domain[n], columns_of_task(kernel, n, SUMS if divided else COLUMNS), PANEL),
+         vector=True, lanes=LANES)
+    if divided:
+        split_k(kernel, slice)
+    strip_mine(kernel, m, EPILOGUE)
+    strip_mine(kernel, n, PANEL)
+    multiply_panels(kernel, n)
+
+
+def columns_of_task(kernel: Kernel, n: int, most: int) -> int:
+    """The columns of a block: as many that there are enough tasks, which have enough work."""
+    work = prod(map(guess, kernel.domain))
+    blocks = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel) if d != n)
+    tasks = max(1, min(TASKS, work // WORK))
+    return min(most, ceil(guess(kernel.domain[n]), ceil(tasks, blocks)))
+
+
+def multiply_panels(kernel: Kernel, n: int) -> None:
+    """Replace the sum in each tile of a block by that of its panels, which is the sum of all terms or is added to what
+    is in memory."""
+    sum, contract = contraction(kernel)
+    k, start = contract.dim, sum.operands[0].op
+    left, right = sides(kernel, n)
+    rows = packed(kernel, left, k, 0, k)
+    along = next(op for op in enclosing_loops(sum) if op.dim not in right.type.dims)
+    columns = columns_in_memory(kernel, right, along, k)
+    if columns is None:
+        columns = packed(kernel, right, n, 2 * LANES if is_transposed(factor(right), n, k) else 0, k)
+    with before(along, contract.loc):
+        divided = isinstance(start, loop.LoadScratch)
+        sums = start.scratch if isinstance(start, loop.LoadScratch) else memory_of_sums(kernel, contract.result)
+        loop.ContractPanels(sums, rows, columns, dim=k, from_zero=not divided)
+    if divided:
+        along.erase()
+    else:
+        with before(sum, contract.loc):
+            sum.replace_by(loop.LoadScratch(sums).result)
+    record(kernel, "multiply_panels", dim=f"{k}")
+
+
+def memory_of_sums(kernel: Kernel, tile: Value) -> Value:
+    """Scratch memory for the sums of a tile, with columns side by side."""
+    order = sorted(tile.type.dims, key=lambda d: (d == kernel.schedule.vector, d))
+    return loop.Scratch(ScratchType(tuple(order), tile.type.dtype)).result
+
+
+def columns_in_memory(kernel: Kernel, right: Value, along: For, k: int) -> Value | None:
+    """A panel of columns that is read where it is, if all of its words are at the same distance."""
+    words = in_words(kernel, right, along, k)
+    if words is None:
+        return None
+    assert isinstance(words.op, loop.Words)
+    (run, distance), shape = words.op.runs, words.op.buffer.type.shape
+    if run == kernel.domain[k] and None not in shape and prod(shape) % distance == 0:
+        return words
+    words.op.erase()
+    return None
+
+
+def is_transposed(right: Factor, n: int, k: int) -> bool:
+    """Whether columns lie one after the other in memory, with their terms side by side."""
+    return n not in right.along and k in right.along

@@ -1,0 +1,170 @@
+"""Products of bf16 on the tiles of AMX: the instruction, and the code around it, which has the bits of the interpreter.
+
+Every level is interpreted everywhere; native code needs a processor with AMX, and Linux's permission to use it.
+"""
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import mlc
+from mlc.backends.cpu.targets import LEVELS, host
+from mlc.backends.executable import Entry, build
+from mlc.dialects import loop
+from mlc.dialects.loop import Kernel
+from mlc.dialects.tensor.orders import dot_in_order
+from mlc.ir.interp import run_function
+from mlc.ir.parser import parse_module
+from mlc.passes import pipeline
+from mlc.passes.analysis import kernel_cost
+from tests.arrays import Array, difference
+from tests.low_programs import Program
+from tests.test_interleaved import KINDS, TRANSPOSES, numbers, of_exponents, text
+
+native = pytest.mark.skipif(not host().has("amx-bf16"), reason="no AMX-BF16, or no permission to use it")
+MACHINE: Any = LEVELS["sapphirerapids"].machine
+
+MULTIPLY = """
+func.func @multiply(%c: memref<?x16x16xf32>, %a: memref<?x16x32xbf16>, %b: memref<?x16x32xbf16>, %n: index) {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  scf.for %i = %0 to %n step %1 {
+    %x = amx.tile_load %c[%i, %0, %0] : memref<?x16x16xf32> into !amx.tile<16x16xf32>
+    %y = amx.tile_load %a[%i, %0, %0] : memref<?x16x32xbf16> into !amx.tile<16x32xbf16>
+    %z = amx.tile_load %b[%i, %0, %0] : memref<?x16x32xbf16> into !amx.tile<16x32xbf16>
+    %r = amx.tile_mulf %y, %z, %x : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+    amx.tile_store %c[%i, %0, %0], %r : memref<?x16x16xf32>, !amx.tile<16x16xf32>
+  }
+  func.return
+}"""
+
+
+@native
+@pytest.mark.parametrize("low, high", [(110, 140), (0, 255), (0, 3), (60, 70), (50, 70), (188, 192)])
+def test_the_instruction_is_what_the_interpreter_says(low: int, high: int) -> None:
+    rng, n = np.random.default_rng(low), 4
+    factors = [of_exponents(rng, (n, 16, 32), low, high) for _ in range(2)]
+    sums = of_exponents(rng, (n, 16, 16), max(0, 2 * low - 127), min(255, max(1, 2 * high - 127))).astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums[::2] *= (1 + rng.random((n // 2, 16, 16))).astype(np.float32)
+        Program(MULTIPLY, [host()]).check("multiply", [sums, *factors, n])
+
+
+# -- products ---------------------------------------------------------------------------------------------------------
+def wanted(a: Array, b: Array) -> Array:
+    """The product in the order of tiles."""
+    rows, columns = (x.astype(np.float32).reshape(prod(a.shape[:-2]), *x.shape[-2:])
+                     for x in (a, np.swapaxes(b, -1, -2)))
+    with np.errstate(all="ignore"):
+        return dot_in_order(rows, columns, "pairs<32>").astype(ml_dtypes.bfloat16).reshape(*a.shape[:-1], b.shape[-1])
+
+
+@cache
+def product(*what: Any) -> Entry:
+    """The compiled product."""
+    module = pipeline.lower(parse_module(text(*what)), "loop", machine=host().machine)
+    return build(pipeline.resume(module, machine=host().machine), host()).entry("main")
+
+
+def check(what: tuple[Any, ...], m: int, n: int, k: int, kind: str = "normal", other: str = "normal") -> None:
+    """The native product has the bits that the order says."""
+    _, _, _, turn_left, turn_right, *batch = what
+    a, b = numbers(kind, (*batch, m, k), 1), numbers(other, (*batch, k, n), 2)
+    args = [np.swapaxes(a, -1, -2).copy() if turn_left else a, np.swapaxes(b, -1, -2).copy() if turn_right else b]
+    assert difference(product(*what).call(args)[0], wanted(a, b), "bits") is None
+
+
+SHAPES = [(40, 64, 64), (64, 40, 32), (100, 130, 288), (33, 40, 32), (40, 33, 64), (5, 33, 64), (3, 70, 64),
+          (1, 70, 64), (17, 16, 1600), (300, 200, 64)]
+
+
+@native
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_known_sizes(shape: tuple[int, int, int], transposes: tuple[bool, bool]) -> None:
+    check((*shape, *transposes), *shape)
+
+
+@native
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers(kind: str) -> None:
+    check((70, 80, 320, False, False), 70, 80, 320, kind, "normal")
+    check((70, 80, 320, False, False), 70, 80, 320, "small", kind)
+
+
+@native
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_symbolic_sizes(transposes: tuple[bool, bool]) -> None:
+    for m, n in [(5, 6), (0, 3), (1, 1), (2, 70), (100, 130), (64, 64)]:
+        check(("M", "N", 64, *transposes), m, n, 64)
+
+
+@native
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_batches(transposes: tuple[bool, bool]) -> None:
+    check((50, 40, 320, *transposes, 3), 50, 40, 320)
+
+
+@native
+def test_a_factor_may_be_multiplied_by_itself() -> None:
+    x = numbers("normal", (70, 64), 1)                   # the instruction may not be given one register twice
+    found = mlc.compile(lambda x: x @ x.T)(mlc.tensor(x))
+    assert difference(np.asarray(found), wanted(x, x.T), "bits") is None
+
+
+@native
+@pytest.mark.parametrize("rows", [1, 5, 70])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_constant_factors_are_read_where_they_are(rows: int, transposed: bool) -> None:
+    x, w = numbers("normal", (rows, 320), 1), numbers("normal", (320, 100), 2)
+    weights = mlc.tensor(w.T.copy() if transposed else w)
+    f = mlc.compile(lambda x: x @ (weights.T if transposed else weights), freeze=True)
+    assert difference(np.asarray(f(mlc.tensor(x))), wanted(x, w), "bits") is None
+
+
+@native
+@pytest.mark.parametrize("shape", [(40, 64, 64), (5, 33, 64), (17, 16, 1600)])
+def test_checked_code_knows_tiles(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    x, y = numbers("normal", (m, k), 1), numbers("normal", (k, n), 2)
+    found = mlc.compile(lambda x, y: x @ y, checked=True)(mlc.tensor(x), mlc.tensor(y))
+    assert difference(np.asarray(found), wanted(x, y), "bits") is None
+
+
+# -- everywhere -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("level", pipeline.LEVELS)
+def test_every_level_has_the_same_bits(level: str) -> None:
+    m, n, k = 20, 33, 64
+    module = parse_module(text(m, n, k, False, True))
+    pipeline.lower(module, level, machine=MACHINE)
+    a, b = numbers("few small", (m, k), 1), numbers("normal", (k, n), 2)
+    found, = run_function(module, "main", [a, b.T.copy()])
+    assert difference(found, wanted(a, b), "bits") is None
+
+
+def panels(machine: Any, rows: int | str) -> int:
+    """How many products with so many rows are on tiles."""
+    module = pipeline.lower(parse_module(text(rows, 64, 64, False, False)), "loop", machine=machine)
+    return sum(len(list(kernel.inside(loop.ContractPanels))) for kernel in module.inside(Kernel))
+
+
+@pytest.mark.parametrize("terms", [64, 3200])
+def test_operations_are_counted(terms: int) -> None:
+    module = pipeline.lower(parse_module(text(128, 64, terms, False, False)), "loop", machine=MACHINE)
+    kernel = next(module.inside(Kernel))
+    product, = kernel.inside(loop.ContractPanels)
+    assert kernel_cost.operations(kernel, product) == 2 * 128 * 64 * terms
+
+
+def test_tiles_are_those_of_the_machine() -> None:
+    assert {name: panels(target.machine, 40) for name, target in LEVELS.items()} == {
+        **dict.fromkeys(LEVELS, 0), "sapphirerapids": 1}
+
+
+def test_tiles_are_for_more_than_a_few_rows() -> None:
+    assert [panels(MACHINE, rows) for rows in (3, 4, "M")] == [0, 1, 1]
