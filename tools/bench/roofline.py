@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.cpu.targets import host
+from mlc.ir.machine import Cpu
 from mlc.roofline import MEMORY, Level, Limits
 
 TRIPS = 1 << 20
@@ -69,16 +71,58 @@ done:
 """
 
 
+TILES = 6
+"""Tiles of sums: those of the eight that are no factors."""
+
+
+def _tile_loop(name: str) -> str:
+    """The same of an instruction that multiplies tiles of AMX, whose sums are stored. Its factors are in two registers,
+    of which it may not be given one twice."""
+    tile, numbers = "x86_amx", range(TILES)
+    phis = "\n".join(f"  %a{i} = phi {tile} [ %zero, %entry ], [ %b{i}, %loop ]" for i in numbers)
+    steps = "\n".join(f"  %b{i} = call {tile} {name}(i16 16, i16 64, i16 64, {tile} %a{i}, {tile} %x, {tile} %y)"
+                      for i in numbers)
+    stores = "\n".join(f"  call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %m, i64 64, {tile} %b{i})"
+                       for i in numbers)
+    return f"""declare {tile} {name}(i16, i16, i16, {tile}, {tile}, {tile})
+declare {tile} @llvm.x86.tilezero.internal(i16, i16)
+declare {tile} @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
+declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {tile})
+define float @f(i64 %n, float %v) {{
+entry:
+  %m = alloca [1024 x i8], align 64
+  %zero = call {tile} @llvm.x86.tilezero.internal(i16 16, i16 64)
+  call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %m, i64 64, {tile} %zero)
+  %x = call {tile} @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %m, i64 64)
+  %y = call {tile} @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %m, i64 0)
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
+{phis}
+{steps}
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+{stores}
+  ret float %v
+}}
+"""
+
+
 def _programs(features: str) -> dict[str, tuple[str, int, Any]]:
-    """By name, the IR of a loop, the operations of an accumulator's step, and the type of the function's number."""
+    """By name, the IR of a loop, the operations of each trip, and the type of the function's number."""
     wide, count = 16 if "+avx512f" in features else 8, _accumulators(features)
     floats, integers = f"<{wide} x float>", "<16 x i32>"
     found: dict[str, tuple[str, int, Any]] = {"f32": (_loop(f"@llvm.fma.v{wide}f32", floats, floats, False, count),
-                                              2 * wide, c_float)}
-    if "+avx512bf16" in features:
-        found["bf16"] = _loop("@llvm.x86.avx512bf16.dpbf16ps.512", floats, "<32 x bfloat>", True, count), 64, c_float
+                                              2 * wide * count, c_float)}
+    machine, dots = host().machine, "@llvm.x86.avx512bf16.dpbf16ps.512"
+    if isinstance(machine, Cpu) and machine.bf16_tiles:
+        found["bf16"] = _tile_loop("@llvm.x86.tdpbf16ps.internal"), TILES * 2 * 16 * 16 * 32, c_float
+    elif "+avx512bf16" in features:
+        found["bf16"] = _loop(dots, floats, "<32 x bfloat>", True, count), 64 * count, c_float
     if "+avx512vnni" in features:
-        found["int8"] = _loop("@llvm.x86.avx512.vpdpbusd.512", integers, "<64 x i8>", True, count), 128, c_int32
+        found["int8"] = _loop("@llvm.x86.avx512.vpdpbusd.512", integers, "<64 x i8>", True, count), 128 * count, c_int32
     return found
 
 
@@ -97,7 +141,7 @@ def multiply_adds(threads: int) -> dict[str, tuple[float, float]]:
         engine.add_module(llvm.parse_assembly(text.replace("@f(", f"@{name}(")))
         engine.finalize_object()
         f = CFUNCTYPE(number, c_int64, number)(engine.get_function_address(name))
-        operations = TRIPS * _accumulators(features) * each
+        operations = TRIPS * each
         found[name] = (operations / _seconds(lambda f=f: f(TRIPS, 0), 1),  # type: ignore[misc]
                        threads * operations / _seconds(lambda f=f: f(TRIPS, 0), threads))  # type: ignore[misc]
     return found
