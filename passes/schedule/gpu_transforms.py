@@ -80,7 +80,8 @@ def promote_rows(kernel: Kernel, contract: loop.Mma, side: str, around: For, las
     record(kernel, "promote_rows", side=side, dim=f"{around.dim}", last=f"{last}", swizzle=swizzle)
 
 
-def _promote(contract: loop.Contract | loop.Mma, side: str, around: For, reader: Op, last: int, swizzle: int) -> None:
+def _promote(contract: loop.Contract | loop.ContractPairs | loop.Mma, side: str, around: For, reader: Op, last: int,
+             swizzle: int) -> None:
     """Fill a panel with a factor, before `reader` in each block of a loop, and load it from there."""
     factor: Value = getattr(contract, side)
     source = computed_by(factor)
