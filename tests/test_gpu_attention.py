@@ -234,7 +234,7 @@ OPERANDS: dict[str, tuple[Callable[..., tuple[mlc.Tensor, ...]], tuple[tuple[int
 
 @pytest.mark.parametrize("name", OPERANDS)
 def test_operands_that_are_computed_or_broadcast(name: str, device: FakeDevice) -> None:
-    """What is not copied from memory in pieces is stored there first; moving pieces of rows is part of the copy."""
+    """Operands that cannot be copied from memory in pieces are stored there first; moving pieces is part of the copy."""
     make, shapes = OPERANDS[name]
     rng = np.random.default_rng(0)
     arguments = [random(rng, *shape) for shape in shapes]

@@ -69,7 +69,7 @@ class Case:
 
 
 def results(made: image.DeviceImage, arguments: Sequence[Any], seed: int = 0, lanes: int = WARP) -> list[Any]:
-    """What the emulator computes."""
+    """The results of the emulator."""
     memory = DeviceMemory(EmulatedDevice(seed=seed, lanes=lanes))
     f = Executable(made, memory).entry("main")
     f.poison = True
@@ -78,7 +78,7 @@ def results(made: image.DeviceImage, arguments: Sequence[Any], seed: int = 0, la
 
 def differences(made: image.DeviceImage, arguments: Sequence[Any], wanted: Sequence[Any], seed: int = 0,
                 lanes: int = WARP) -> list[str]:
-    """Where that differs from what is wanted, to the bit."""
+    """Where they differ from what is wanted, to the bit."""
     found = results(made, arguments, seed, lanes)
     return [said for a, b in zip(found, wanted, strict=True) if (said := difference(a, b, "bits"))]
 

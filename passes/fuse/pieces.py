@@ -1,4 +1,4 @@
-"""What attention reads as it is in memory: its kernel copies rows to shared memory in pieces of 16 bytes."""
+"""Operands of attention, which are read as they are in memory: rows are copied to shared memory in pieces."""
 
 from __future__ import annotations
 
