@@ -173,6 +173,24 @@ def test_blocks_that_are_left_out_must_change_nothing() -> None:
         run_function(built, "main", arguments)
 
 
+@pytest.mark.parametrize(("edit", "message"), [
+    ({"tile": (1, 2, 16, 64, 32)}, "all of a score"), ({"size": 12}, "blocks of 12 keys"),
+    ({"size": 8}, "blocks of 8 keys"), ({"size": 32}, "those of a tile")])
+def test_blocks_that_warps_do_not_have_are_refused(edit: dict[str, Any], message: str) -> None:
+    """They read outside of shared memory, or were an error of the compiler's own."""
+    built, _ = attention(*["2x70x64xbf16"] * 3, causal=True)
+    steps = pipeline.steps("low", machine=GPU, products="mma")
+    cut = next(i for i, step in enumerate(steps) if step.transform.name == "loop_to_gpu")
+    Pipeline(steps[:cut]).run(built)
+    kernel = next(built.inside(Kernel))
+    if "size" in edit:
+        next(op for op in kernel.inside(For) if op.dim == kernel.scores_dim).size = edit["size"]
+    else:
+        kernel.reschedule(**edit)
+    with pytest.raises(IRError, match=f"MLC0171.*{message}"):
+        Pipeline(steps[cut:]).run(built)
+
+
 def test_values_that_a_query_does_not_see_may_be_infinite() -> None:
     built, arguments = attention(*["2x150x64xbf16"] * 3, causal=True)
     q, k, v = (a.copy() for a in arguments)
@@ -234,7 +252,7 @@ OPERANDS: dict[str, tuple[Callable[..., tuple[mlc.Tensor, ...]], tuple[tuple[int
 
 @pytest.mark.parametrize("name", OPERANDS)
 def test_operands_that_are_computed_or_broadcast(name: str, device: FakeDevice) -> None:
-    """Operands that cannot be copied from memory in pieces are stored there first; moving pieces is part of the copy."""
+    """Operands that cannot be copied from memory in pieces are stored there first; moving pieces is part of it."""
     make, shapes = OPERANDS[name]
     rng = np.random.default_rng(0)
     arguments = [random(rng, *shape) for shape in shapes]

@@ -20,6 +20,8 @@ from mlc.passes.lower_kernel.nest import Point
 
 THREADS, PAIR, TOGETHER = 4, 2, 8
 """Threads that share a row, adjacent columns of each, and columns of all."""
+FEWEST = 16
+"""Columns of a block at least: the terms of a product of 16-bit floats."""
 
 
 def distribute(low: Threads, origin: Dim, size: int) -> None:

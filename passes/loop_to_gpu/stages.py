@@ -103,6 +103,9 @@ class PipelinedLoop:
         if ahead < 1:
             op.fail(f"stages = {op.stages}: there are two at least, and three of products of warpgroups",
                     code="MLC0171")
+        if op.dim == low.scores and (self.size < scores.FEWEST or self.size & (self.size - 1)):
+            op.fail(f"blocks of {self.size} keys: scores are reduced as a tree, and are factors of products of "
+                    f"{scores.FEWEST} terms", code="MLC0171")
         with low.scoped() as scope:
             low.enter(op.dim, 0, self.size)
             for pack in self.packs:

@@ -70,6 +70,7 @@ def multiply_scores(low: Threads, op: loop.Mma) -> None:
     m = next(d for d, w in enumerate(schedule.threads_per_warp) if w == ROWS // 2)
     left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
     points = sorted(low.points(op.result.type.dims), key=lambda p: (p[n] // 2, p[m], p[n] % 2))
+    check_terms(low, op)
     sums, terms = [low.part(op.acc, p) for p in points], range(0, schedule.tile[op.dim], TERMS)
     if schedule.mma_warps == 1:
         rows = [FragmentRows(low, left, m, op.dim, term, in_registers).vector() for term in terms]
@@ -91,6 +92,17 @@ def multiply_scores(low: Threads, op: loop.Mma) -> None:
         sums = nvvm.wgmma(product, sums, a, descriptor(low, right, op.dim, 0, term))
     nvvm.WgmmaCommitGroup()
     low.scope.tiles[op.result] = dict(zip(points, nvvm.wgmma_finish(sums)))
+
+
+def check_terms(low: Threads, op: loop.Mma) -> None:
+    """Refuse a loop that takes other terms than the tile, or scores that are not sums of all terms."""
+    around, size = op.parent_op, low.kernel.schedule.tile[op.dim]
+    while isinstance(around, loop.For) and around.dim != op.dim:
+        around = around.parent_op
+    whole = op.dim == low.scores or size == low.kernel.domain[op.dim]
+    if not isinstance(around, loop.For) or around.step != size or size % TERMS or not whole:
+        op.fail(f"tensor cores add {TERMS} terms of {op.lhs.type.dtype} at a time, those of a tile, and all of a score",
+                code="MLC0171")
 
 
 @dataclass(frozen=True)
