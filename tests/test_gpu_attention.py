@@ -174,8 +174,9 @@ def test_blocks_that_are_left_out_must_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(("edit", "message"), [
-    ({"tile": (1, 2, 16, 64, 32)}, "all of a score"), ({"size": 12}, "blocks of 12 keys"),
-    ({"size": 8}, "blocks of 8 keys"), ({"size": 32}, "those of a tile")])
+    ({"tile": (1, 2, 16, 64, 32)}, "all of a score"), ({"tile": (1, 4, 16, 64, 64)}, "scores of 16 queries"),
+    ({"size": 12}, "blocks of 12 keys"), ({"size": 8}, "blocks of 8 keys"),
+    ({"size": 32}, "those of a tile")])
 def test_blocks_that_warps_do_not_have_are_refused(edit: dict[str, Any], message: str) -> None:
     """They read outside of shared memory, or were an error of the compiler's own."""
     built, _ = attention(*["2x70x64xbf16"] * 3, causal=True)

@@ -71,6 +71,8 @@ def multiply_scores(low: Threads, op: loop.Mma) -> None:
     left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
     points = sorted(low.points(op.result.type.dims), key=lambda p: (p[n] // 2, p[m], p[n] % 2))
     check_terms(low, op)
+    if low.warp_points(m) != ROWS:
+        op.fail(f"a warp has the scores of {ROWS} queries, not of {low.warp_points(m)}", code="MLC0171")
     sums, terms = [low.part(op.acc, p) for p in points], range(0, schedule.tile[op.dim], TERMS)
     if schedule.mma_warps == 1:
         rows = [FragmentRows(low, left, m, op.dim, term, in_registers).vector() for term in terms]
