@@ -25,6 +25,7 @@ from mlc.ir.diag import IRError
 from mlc.ir.interp import run_function
 from mlc.ir.machine import GPU, HOPPER, Gpu
 from mlc.ir.passes import Instruments, Pipeline, Step
+from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from tests.arrays import Array
 from tests.corpus import numbers
@@ -267,3 +268,13 @@ def test_operands_that_are_computed_or_broadcast(name: str, device: FakeDevice) 
     assert np.abs(found - wanted).max() <= 4 * ROUNDING * np.abs(wanted).max()
     module = compiled.lower(*arguments, level="loop").module
     assert any(op.scores_dim >= 0 for op in module.walk() if isinstance(op, Kernel))
+
+
+def test_blocks_that_a_tree_does_not_halve_are_refused() -> None:
+    """The block is that of the loop, where it is not the tile."""
+    built, _ = attention(*["2x70x64xbf16"] * 3)
+    Pipeline(pipeline.steps("loop", machine=GPU, products="mma")).run(built)
+    kernel = next(built.inside(Kernel))
+    next(op for op in kernel.inside(For) if op.dim == kernel.scores_dim).size = 7
+    with pytest.raises(IRError, match=r"MLC0151.*blocks of 7 points of d3 are not a power of two"):
+        verify(built)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlc.dialects.combining import KINDS, CombiningKind
 from mlc.dialects.loop.access import as_tile, check_number
-from mlc.dialects.loop.kernel import InKernel, Kernel
+from mlc.dialects.loop.kernel import For, InKernel, Kernel
 from mlc.dialects.loop.types import TileType, spanned, union
 from mlc.dialects.tensor.orders import mma, tf32
 from mlc.ir.affine import AffineMap
@@ -143,7 +143,11 @@ class Reduce(Combining, name="loop.reduce"):
 
     def verify_op(self) -> None:
         super().verify_op()
-        lanes = dict(enumerate(self.enclosing(Kernel).schedule.tile)).get(self.dim, 1)
+        around = self.parent_op
+        while isinstance(around, For) and around.dim != self.dim:
+            around = around.parent_op
+        lanes = around.step if isinstance(around, For) else dict(
+            enumerate(self.enclosing(Kernel).schedule.tile)).get(self.dim, 1)
         if lanes & (lanes - 1):
             self.fail(f"blocks of {lanes} points of d{self.dim} are not a power of two", code="MLC0151")
 
