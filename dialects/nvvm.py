@@ -355,7 +355,7 @@ class FenceProxy(Op, name="nvvm.fence.proxy", pure=False):
 
 @dataclass(frozen=True)
 class Wgmma:
-    """The instruction wgmma.mma_async: D = A B + D of 64 x n sums in f32 and 16 terms.
+    """The instruction wgmma.mma_async: D = A B + D of 64 x n sums in f32 and 16 terms, or D = A B if `from_zero`.
 
     A (64 x 16) and B (16 x n) are read from shared memory by descriptors (`wgmma_descriptor`); rows hold terms, or with
     `transposed` elements of one term. The thread with lane l of warp w has d[4 j + 2 i + c]: row 16 w + l // 4 + 8 i,
@@ -367,6 +367,7 @@ class Wgmma:
     dtype: str
     transposed: tuple[bool, bool]
     in_registers: bool = False
+    from_zero: bool = False
 
     @property
     def sums(self) -> int:
@@ -377,11 +378,17 @@ class Wgmma:
         """The instruction, with its operands as LLVM numbers them."""
         registers = ", ".join(f"${i}" for i in range(self.sums))
         a, b = (int(t) for t in self.transposed)
-        left, *_, right = (f"${2 * self.sums + i}" for i in range(len(self.factors)))
+        first = self.sums + self.carried
+        left, *_, right = (f"${first + i}" for i in range(len(self.factors)))
         if self.in_registers:
-            left = "{" + ", ".join(f"${2 * self.sums + i}" for i in range(4)) + "}"
+            left = "{" + ", ".join(f"${first + i}" for i in range(4)) + "}"
         return (f"wgmma.mma_async.sync.aligned.m64n{self.columns}k16.f32.{self.dtype}.{self.dtype} {{{registers}}}, "
-                f"{left}, {right}, 1, 1, 1, {'' if self.in_registers else f'{a}, '}{b};")
+                f"{left}, {right}, {int(not self.from_zero)}, 1, 1, {'' if self.in_registers else f'{a}, '}{b};")
+
+    @property
+    def carried(self) -> int:
+        """The operands before the factors: sums, if any are added to."""
+        return 0 if self.from_zero else self.sums
 
     @property
     def factors(self) -> list[str]:
@@ -392,42 +399,44 @@ class Wgmma:
     def of(op: InlineAsm) -> Wgmma | None:
         """The instruction that an operation stands for, if it is one of these to the letter."""
         found = re.match(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\..*"
-                         r", \$\d+, 1, 1, 1(, [01])?, ([01]);$", op.asm_string)
+                         r", \$\d+, ([01]), 1, 1(, [01])?, ([01]);$", op.asm_string)
         if not found or int(found[1]) not in range(8, 257, 8):
             return None
-        made = Wgmma(int(found[1]), found[2], (found[3] == ", 1", found[4] == "1"), found[3] is None)
-        return made if op.asm_string == made.text() and _is_bound(op, made.sums, made.factors) else None
+        made = Wgmma(int(found[1]), found[2], (found[4] == ", 1", found[5] == "1"), found[4] is None, found[3] == "0")
+        bound = _is_bound(op, made.sums, made.carried, made.factors)
+        return made if op.asm_string == made.text() and bound else None
 
 
 FINISH = "wgmma.wait_group.sync.aligned 0;"
 
 
-def _constraints(sums: int, more: Sequence[str]) -> str:
-    return ",".join([*["=f"] * sums, *map(str, range(sums)), *more, "~{memory}"])
+def _constraints(sums: int, carried: int, more: Sequence[str]) -> str:
+    return ",".join([*["=f"] * sums, *map(str, range(carried)), *more, "~{memory}"])
 
 
-def _is_bound(op: InlineAsm, sums: int, more: Sequence[str]) -> bool:
-    return (bool(op.has_side_effects) and op.constraints == _constraints(sums, more) and len(op.results) == 1
-            and op.results[0].type == StructType((f32,) * sums) and all(v.type == f32 for v in op.args[:sums]))
+def _is_bound(op: InlineAsm, sums: int, carried: int, more: Sequence[str]) -> bool:
+    return (bool(op.has_side_effects) and op.constraints == _constraints(sums, carried, more) and len(op.results) == 1
+            and op.results[0].type == StructType((f32,) * sums) and all(v.type == f32 for v in op.args[:carried]))
 
 
 def is_finish(op: InlineAsm) -> bool:
     """Whether an operation is that of `wgmma_finish`."""
     sums = len(op.args)
-    return op.asm_string == FINISH and _is_bound(op, sums, [])
+    return op.asm_string == FINISH and _is_bound(op, sums, sums, [])
 
 
 def wgmma(instruction: Wgmma, sums: Sequence[Value], a: Sequence[Value], b: Value) -> list[Value]:
-    """Issue a product of the warpgroup, by the descriptors of its factors, or the registers of A; returns the new sums,
-    which must not be read before `wgmma_finish`. LLVM has no intrinsic for it."""
-    made = InlineAsm((*sums, *a, b), instruction.text(), _constraints(len(sums), instruction.factors), True,
-                     (StructType((f32,) * len(sums)),)).result
-    return [ExtractValue(made, (i,)).result for i in range(len(sums))]
+    """Issue a product of the warpgroup, by the descriptors of its factors, or the registers of A, and with the sums
+    that it adds to; returns the new sums, not to be read before `wgmma_finish`. LLVM has no intrinsic for it."""
+    count = instruction.sums
+    made = InlineAsm((*sums, *a, b), instruction.text(), _constraints(count, len(sums), instruction.factors), True,
+                     (StructType((f32,) * count),)).result
+    return [ExtractValue(made, (i,)).result for i in range(count)]
 
 
 def wgmma_finish(sums: Sequence[Value]) -> list[Value]:
     """Wait for all products of the warpgroup; returns the sums. They are operands so that LLVM reads none before."""
-    made = InlineAsm(tuple(sums), FINISH, _constraints(len(sums), []), True,
+    made = InlineAsm(tuple(sums), FINISH, _constraints(len(sums), len(sums), []), True,
                      (StructType((f32,) * len(sums)),)).result
     return [ExtractValue(made, (i,)).result for i in range(len(sums))]
 

@@ -149,9 +149,11 @@ def _inline_asm(op: llvm.InlineAsm, threads: Threads) -> Any:
         return tuple(values)
     if product is None:
         return op.ref()
-    sums = np.stack([threads.each(v, np.float32) for v in values[: product.sums]], axis=1)
+    sums = np.zeros((threads.mask.size, product.sums), np.float32)
+    for i, v in enumerate(values[: product.carried]):
+        sums[:, i] = threads.each(v, np.float32)
     factors = [threads.each(v, np.int32 if kind == "r" else np.int64)
-               for v, kind in zip(values[product.sums:], product.factors)]
+               for v, kind in zip(values[product.carried:], product.factors)]
     found = multiply(op, threads, product, sums, factors)
     return tuple(found[:, i] for i in range(product.sums))
 

@@ -70,7 +70,7 @@ class FlashAttention(Blockwise, name="tensor.flash_attention"):
 
         s[j] = q[b, f, i] . k[b, j], or -inf if `causal` and j > i
         m' = max(m, max of s), t = m', or 0 if m' is -inf, r = 2^((m - t) * c)
-        w[j] = 2^(s[j] * c - t * c)
+        w[j] = 2^((s[j] - t) * c)
         l' = l * r + the sum of w, as a tree
         o' = o * r + the sum of w[j], rounded to the type of v, times v[b, j]
 
@@ -142,7 +142,7 @@ class FlashAttention(Blockwise, name="tensor.flash_attention"):
         higher = np.maximum(top, scores.max(-1, keepdims=True))
         shift = np.where(higher == -np.inf, np.float32(0), higher)
         rate = exp2((top - shift) * c)
-        weights = exp2(fma(*np.broadcast_arrays(scores, c, -(shift * c))))
+        weights = exp2((scores - shift) * c)
         narrow = rounded(weights, self.v.type.dtype)[..., : stop - start]
         return higher, fma(total, rate, tree(weights)), mma(
             sums * rate, narrow[..., None, :], np.swapaxes(v, -1, -2)[..., None, :, :])

@@ -33,7 +33,7 @@ COPIES = 8
 
 
 class AttentionStatistics(Blockwise, name="tensor.attention_statistics"):
-    """result[b, i, 2 n] = t * c and result[b, i, 2 n + 1] = 1 / l for n < 4, as flash_attention has them at last
+    """result[b, i, 2 n] = t and result[b, i, 2 n + 1] = 1 / l for n < 4, as flash_attention has them at last
 
     t is the largest score of query i, or 0 if that is -inf, l the sum of the weights, and 1 / l is 0 if l is. They are
     what the derivative needs to compute the weights again, and as each pair is there four times, each of the threads
@@ -79,11 +79,11 @@ class AttentionStatistics(Blockwise, name="tensor.attention_statistics"):
                 scores = scores_of(np.asarray(q), np.asarray(k), start, self.block, self.causal)
                 higher = np.maximum(top, scores.max(-1, keepdims=True))
                 shift = np.where(higher == -np.inf, np.float32(0), higher)
-                weights = exp2(fma(*np.broadcast_arrays(scores, c, -(shift * c))))
+                weights = exp2((scores - shift) * c)
                 total = fma(total, exp2((top - shift) * c), tree(weights))
                 top = higher
             inverse = np.where(total == 0, np.float32(0), np.float32(1) / total)
-            pair = np.concatenate([np.where(top == -np.inf, np.float32(0), top) * c, inverse], -1)
+            pair = np.concatenate([np.where(top == -np.inf, np.float32(0), top), inverse], -1)
         return np.tile(pair, COPIES // 2)
 
     def composite(self) -> Value:
@@ -95,8 +95,7 @@ class AttentionStatistics(Blockwise, name="tensor.attention_statistics"):
         total = sum_kept(tensor.Exp2((scores - top) * c).result, last)
         none = compare("eq", total, full(0, total))
         inverse = select(none, total, full(1, total) / select(none, full(1, total), total))
-        pair = (top * full(self.factor, top), inverse)
-        return tensor.Concat(pair * (COPIES // 2), axis=last[0]).result
+        return tensor.Concat((top, inverse) * (COPIES // 2), axis=last[0]).result
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [None, None]
@@ -105,7 +104,7 @@ class AttentionStatistics(Blockwise, name="tensor.attention_statistics"):
 class FlashAttentionGrad(Blockwise, name="tensor.flash_attention_grad"):
     """result = the cotangent of q, k or v, `of` which says, from ct, that of the result of attention
 
-    With w[i, j] = 2^(s[i, j] * c - statistics[i, 0]) * statistics[i, 1], and 0 if `causal` and j > i, and
+    With w[i, j] = 2^((s[i, j] - statistics[i, 0]) * c) * statistics[i, 1], and 0 if `causal` and j > i, and
     d[i, j] = w[i, j] * (ct[i] . v[j] - delta[i]), for each b, w and d rounded to the type of q:
 
         dq[i] = scale * the sum over j of d[i, j] * k[j]
@@ -175,7 +174,7 @@ class FlashAttentionGrad(Blockwise, name="tensor.flash_attention_grad"):
                     later = np.arange(k.shape[-2])[keys] > np.arange(q.shape[-2])[queries, None]
                     scores = np.where(later, np.float32(-np.inf), scores)
                 shift, rate, part = (x[..., queries, None] for x in (top, inverse, delta))
-                weights = exp2(fma(*np.broadcast_arrays(scores, c, -shift))) * rate
+                weights = exp2((scores - shift) * c) * rate
                 slopes = weights * (_product(ct[..., queries, :], v[..., keys, :]) - part)
                 narrow = rounded(weights if self.of == "v" else slopes, self.q.type.dtype)
                 values = k[..., keys, :] if by_query else (ct if self.of == "v" else q)[..., queries, :]
@@ -190,7 +189,7 @@ class FlashAttentionGrad(Blockwise, name="tensor.flash_attention_grad"):
         shift, rate = (tensor.Slice(self.statistics, (*[0] * (len(shape) - 1), i), (*shape[:-1], i + 1),
                                     (1,) * len(shape)).result for i in range(2))
         scores = masked(self, dot(q, k))
-        weights = tensor.Exp2(scores * full(self.factor, scores) - shift).result * rate
+        weights = tensor.Exp2((scores - shift) * full(self.factor, scores)).result * rate
         slopes = weights * (dot(ct, v) - reshape(self.delta, (*shape[:-1], 1)))
         narrow = widened(cast(weights if self.of == "v" else slopes, self.q.type.dtype))
         found = dot(narrow, k, 1, 0) if self.of == "q" else dot(narrow, ct if self.of == "v" else q, 0, 0)

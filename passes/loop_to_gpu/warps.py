@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from mlc.dialects import arith, loop, memref, nvgpu, nvvm, vector
@@ -74,26 +74,41 @@ def multiply_scores(low: Threads, op: loop.Mma) -> None:
     if low.warp_points(m) != ROWS:
         op.fail(f"a warp has the scores of {ROWS} queries, not of {low.warp_points(m)}", code="MLC0171")
     sums, terms = [low.part(op.acc, p) for p in points], range(0, schedule.tile[op.dim], TERMS)
-    if schedule.mma_warps == 1:
-        rows = [FragmentRows(low, left, m, op.dim, term, in_registers).vector() for term in terms]
+    rows = [FragmentRows(low, left, m, op.dim, term, in_registers) for term in terms]
+    if schedule.mma_warps > 1:
+        sums = multiply_rows(low, op, rows, right, sums)
+    else:
+        fragments = [row.vector() for row in rows]
         for column in range(0, len(sums), 4):
             part: Value = vector.FromElements(tuple(sums[column: column + 4]), VectorType((2, 2), f32)).result
-            for row, term in zip(rows, terms):
+            for a, term in zip(fragments, terms):
                 b = fragment(low, right, n, op.dim, column // 4 * COLUMNS, 2, term)
-                part = nvgpu.MmaSync(row, b, part, mmaShape=(ROWS, COLUMNS, TERMS)).result
+                part = nvgpu.MmaSync(a, b, part, mmaShape=(ROWS, COLUMNS, TERMS)).result
             sums[column: column + 4] = [vector.Extract(part, (), (i // 2, i % 2)).result for i in range(4)]
-        low.scope.tiles[op.result] = dict(zip(points, sums))
-        return
-    product = nvvm.Wgmma(2 * len(sums), str(left.type.dtype),
-                         (not in_registers and is_transposed(left, op.dim), is_transposed(right, op.dim)), in_registers)
+    low.scope.tiles[op.result] = dict(zip(points, sums))
+
+
+def multiply_rows(low: Threads, op: loop.Mma, rows: Sequence[FragmentRows], right: Value, sums: Sequence[Value]
+                  ) -> list[Value]:
+    """The sums after a product of the rows of warpgroups, for which they wait.
+
+    Sums that begin with zeros are no operands: the fence must come after any access to registers of a product.
+    """
+    left, in_registers = rows[0].tile, rows[0].in_registers
     group = sizes.divide(low.thread, nvvm.WARPGROUP)
-    factors = [FragmentRows(low, left, m, op.dim, term, True).words() if in_registers else
-               (descriptor(low, left, op.dim, group * WARPGROUP_ROWS, term),) for term in terms]
+    factors = [(row.words() if in_registers else (descriptor(low, left, op.dim, group * WARPGROUP_ROWS, row.term),),
+                descriptor(low, right, op.dim, 0, row.term)) for row in rows]
+    transposed = not in_registers and is_transposed(left, op.dim), is_transposed(right, op.dim)
+    product = nvvm.Wgmma(2 * len(sums), str(left.type.dtype), transposed, in_registers)
+    from_zero = isinstance(op.acc.op, loop.Full) and op.acc.op.value == 0
     nvvm.WgmmaFence()
-    for a, term in zip(factors, terms):
-        sums = nvvm.wgmma(product, sums, a, descriptor(low, right, op.dim, 0, term))
+    if from_zero:
+        a, b = factors.pop(0)
+        sums = nvvm.wgmma(replace(product, from_zero=True), (), a, b)
+    for a, b in factors:
+        sums = nvvm.wgmma(product, sums, a, b)
     nvvm.WgmmaCommitGroup()
-    low.scope.tiles[op.result] = dict(zip(points, nvvm.wgmma_finish(sums)))
+    return nvvm.wgmma_finish(sums)
 
 
 def check_terms(low: Threads, op: loop.Mma) -> None:

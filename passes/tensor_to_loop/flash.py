@@ -102,9 +102,9 @@ class _Blocks:
         """A scalar times c."""
         return arith.MulF(x, arith.constant(self.node.factor, f32)).result
 
-    def weight(self, s: Value, exponent: Value) -> Value:
-        """2^(s c + exponent) of scalars."""
-        return math.Exp2(math.Fma(s, arith.constant(self.node.factor, f32), exponent).result).result
+    def weight(self, s: Value, t: Value) -> Value:
+        """2^((s - t) c) of scalars; s c - t c, one operation less, would have the rounding error of a large number."""
+        return math.Exp2(self.scaled(arith.SubF(s, t).result)).result
 
     def narrow(self, tile: Value) -> Value:
         """A factor of a product on tensor cores."""
@@ -120,9 +120,8 @@ class _Blocks:
         higher = self.kernel.map([top, loop.Reduce(scores, dim=self.other, kind="maximumf").result],
                                  lambda a, b: arith.MaximumF(a, b).result)
         shift = self.kernel.map([higher], _finite)
-        rate = self.kernel.map([top, shift], lambda m, t: math.Exp2(self.scaled(arith.SubF(m, t).result)).result)
-        exponent = self.kernel.map([shift], lambda t: arith.NegF(self.scaled(t)).result)
-        weights = self.kernel.map([scores, exponent], self.weight)
+        rate = self.kernel.map([top, shift], self.weight)
+        weights = self.kernel.map([scores, shift], self.weight)
         added = loop.Reduce(weights, dim=self.other, kind="add").result
         return higher, self.kernel.map([total, rate, added], lambda a, r, b: math.Fma(a, r, b).result), weights, rate
 
@@ -158,7 +157,7 @@ class _Statistics(_Blocks):
             none = arith.CmpF("oeq", l, arith.constant(0.0, f32)).result
             inverse = arith.DivF(arith.constant(1.0, f32), _or_one(l)).result
             inverse = arith.Select(none, arith.constant(0.0, f32), inverse).result
-            return arith.Select(odd, inverse, self.scaled(_finite(m))).result
+            return arith.Select(odd, inverse, _finite(m)).result
 
         return self.kernel.map([place, top, total], number)
 
@@ -181,9 +180,7 @@ class _Gradient(_Blocks):
         scores = self.product(q, k) if by_query else self.product(k, q)
         scores = self.visible(scores, (op.k if by_query else op.q).type.shape[-2], key_is_row=not by_query)
         shift, inverse = (self.statistic(i) for i in range(2))
-        exponent = self.kernel.map([shift], lambda t: arith.NegF(t).result)
-        factor = self.kernel.map([scores, exponent, inverse],
-                                 lambda s, e, r: arith.MulF(self.weight(s, e), r).result)
+        factor = self.kernel.map([scores, shift, inverse], lambda s, t, r: arith.MulF(self.weight(s, t), r).result)
         if op.of != "v":
             slopes = self.product(ct, v) if by_query else self.product(v, ct)
             factor = self.kernel.map([factor, slopes, self.operand(5)], lambda w, d, t: arith.MulF(
