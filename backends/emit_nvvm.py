@@ -42,7 +42,8 @@ ROWS: dict[type[Op], Callable[[Any, Any], str]] = {
     **dict.fromkeys(nvvm.REGISTERS.values(), _register),
     nvvm.Barrier: lambda w, o: w.intrinsic(o, "nvvm.barrier.cta.sync.aligned.all", (), [(i32, "0")]),
     nvvm.ShflSync: _shuffle_threads, nvvm.MmaSync: _mma, nvvm.LdMatrix: _ldmatrix,
-    nvvm.CpAsyncSharedGlobal: lambda w, o: w.intrinsic(o, f"nvvm.cp.async.{o.modifier}.shared.global.{o.size}", ()),
+    nvvm.CpAsyncSharedGlobal: lambda w, o: w.intrinsic(
+        o, f"nvvm.cp.async.{o.modifier}.shared.global.{o.size}{'.s' if o.cpSize is not None else ''}", ()),
     nvvm.CpAsyncCommitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.commit.group", ()),
     nvvm.CpAsyncWaitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.wait.group", (), [(i32, str(o.n))]),
     nvvm.WgmmaFence: lambda w, o: w.intrinsic(o, "nvvm.wgmma.fence.sync.aligned", ()),

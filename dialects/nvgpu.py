@@ -99,7 +99,7 @@ class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
     """dst[dst_at + i] = src[src_at + i] for i < dstElements, asynchronously, complete once the thread waits for it
 
     Until then no thread may access the destination. The copy has 4, 8 or 16 bytes and that alignment; with bypassL1,
-    which requires 16, it is cached in L2 only.
+    which requires 16, it is cached in L2 only. With srcElements, only so many are read, and the others are 0.
     """
 
     dst: Value
@@ -118,7 +118,8 @@ class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
         self.bypassL1 = self.bypassL1 or None
         dst, src = _row(self, self.dst, self.dst_at), _row(self, self.src, self.src_at)
         sizes = (16,) if self.bypassL1 else (4, 8, 16)
-        if dst.dtype != src.dtype or dst.space != "workgroup" or self.bytes not in sizes or self.srcElements:
+        if dst.dtype != src.dtype or dst.space != "workgroup" or self.bytes not in sizes or (
+                self.srcElements is not None and self.srcElements.type != index):
             self.fail(f"{self.dstElements} elements of {src} to {dst}: 4, 8 or 16 bytes, to the workgroup's space",
                       code="MLC0184")
         return token
@@ -131,8 +132,8 @@ class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
     def print_form(self, p: Printer) -> None:
         extra = p.attr_dict(self, ("dstElements", "operandSegmentSizes"))
         p.append(f" {p.name(self.src)}[{p.values(self.src_at)}], {p.name(self.dst)}[{p.values(self.dst_at)}], "
-                 f"{self.dstElements}{' ' + extra if extra else ''} : {p.type(self.src.type)} to "
-                 f"{p.type(self.dst.type)}")
+                 f"{self.dstElements}{'' if self.srcElements is None else f', {p.name(self.srcElements)}'}"
+                 f"{' ' + extra if extra else ''} : {p.type(self.src.type)} to {p.type(self.dst.type)}")
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:
@@ -143,6 +144,7 @@ class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
             places.append((memory, parser.list_of(parser.operand, "]")))
             parser.expect(",")
         count = int(parser.kind("number", "a number of elements").text)
+        read = [parser.operand()] if parser.accept(",") else []
         extra = parser.attr_dict() if parser.at("{") else {}
         parser.expect(":")
         source = parser.type()
@@ -151,8 +153,9 @@ class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
         for (memory, at), type in zip(reversed(places), (parser.type(), source)):
             operands += [parser.resolve(memory, type), *parser.resolve_all(at, [index] * len(at))]
             segments += [1, len(at)]
+        operands += parser.resolve_all(read, [index] * len(read))
         return parser.build(DeviceAsyncCopy, operands, {"dstElements": count, **extra}, [token],
-                            segments=[*segments, 0])
+                            segments=[*segments, len(read)])
 
 
 class DeviceAsyncCreateGroup(Op, name="nvgpu.device_async_create_group", pure=False):

@@ -249,18 +249,22 @@ class LdMatrix(Op, name="nvvm.ldmatrix", pure=False):
 class CpAsyncSharedGlobal(Op, name="nvvm.cp.async.shared.global", pure=False):
     """dst[i] = src[i] for i < size bytes, asynchronously, complete once the thread waits for it
 
-    `ca` caches at all levels; `cg`, which requires 16 bytes, in L2 only.
+    `ca` caches at all levels; `cg`, which requires 16 bytes, in L2 only. With `cpSize`, only so many bytes are read,
+    and the others are 0.
     """
 
     dst: Value
     src: Value
+    cpSize: Value | None
     size: int
     modifier: str = "ca"
     MODIFIERS = ("ca", "cg")
 
     def infer(self) -> tuple[Type, ...]:
         self.modifier = _word(self.modifier, "load_cache_modifier")
-        _addresses(self, self.operands, [SHARED, GLOBAL])
+        _addresses(self, self.operands[:2], [SHARED, GLOBAL])
+        if self.cpSize is not None and self.cpSize.type != i32:
+            self.fail(f"cpSize is a {self.cpSize.type}, not an i32", code="MLC0180")
         if self.modifier not in self.MODIFIERS or self.size not in ((16,) if self.modifier == "cg" else (4, 8, 16)):
             self.fail(f"{self.size} bytes by {self.modifier}: 4, 8 or 16 by ca, 16 by cg", code="MLC0184")
         return ()
@@ -271,8 +275,9 @@ class CpAsyncSharedGlobal(Op, name="nvvm.cp.async.shared.global", pure=False):
         return super().attr_text(name, value, generic)
 
     def print_form(self, p: Printer) -> None:
-        p.append(f" {p.values(self.operands)}, {self.size}, cache = {self.modifier} : "
-                 f"{p.type(self.dst.type)}, {p.type(self.src.type)}")
+        read = "" if self.cpSize is None else f", {p.name(self.cpSize)}"
+        p.append(f" {p.values(self.operands[:2])}, {self.size}, cache = {self.modifier}{read} : "
+                 f"{', '.join(p.type(v.type) for v in self.operands)}")
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:
@@ -281,10 +286,13 @@ class CpAsyncSharedGlobal(Op, name="nvvm.cp.async.shared.global", pure=False):
         for text in (",", "cache", "="):
             parser.expect(text)
         modifier = parser.keyword(CpAsyncSharedGlobal.MODIFIERS)
+        read = [parser.operand()] if parser.accept(",") else []
         parser.expect(":")
-        types = [parser.type(), *([parser.type()] if parser.accept(",") else [])]
-        return parser.build(CpAsyncSharedGlobal, parser.resolve_all([dst, src], types),
-                            {"size": size, "modifier": modifier}, [])
+        types = [parser.type()]
+        while parser.accept(","):
+            types.append(parser.type())
+        return parser.build(CpAsyncSharedGlobal, parser.resolve_all([dst, src, *read], types),
+                            {"size": size, "modifier": modifier}, [], segments=[1, 1, len(read)])
 
 
 class CpAsyncCommitGroup(Op, name="nvvm.cp.async.commit.group", pure=False):

@@ -190,7 +190,11 @@ def _ldmatrix(low: Lowering, op: nvgpu.LdMatrix) -> list[Parts]:
 def _copy(low: Lowering, op: nvgpu.DeviceAsyncCopy) -> list[Parts]:
     dst = llvm.AddrSpaceCast(memory.address_of(low, op, op.dst, op.dst_at), nvvm.SHARED).result
     src = llvm.AddrSpaceCast(memory.address_of(low, op, op.src, op.src_at), nvvm.GLOBAL).result
-    nvvm.CpAsyncSharedGlobal(dst, src, size=op.bytes, modifier="cg" if op.bypassL1 else "ca")
+    read = None
+    if op.srcElements is not None:
+        read = llvm.Trunc(llvm.Mul(low.one(op.srcElements), llvm.constant(op.dst.type.dtype.itemsize, i64)).result,
+                          i32).result
+    nvvm.CpAsyncSharedGlobal(dst, src, read, size=op.bytes, modifier="cg" if op.bypassL1 else "ca")
     return [[]]
 
 

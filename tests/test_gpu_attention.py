@@ -131,16 +131,17 @@ def test_what_has_no_kernel_is_computed_from_all_scores(types: tuple[str, str, s
 
 
 def special_rows(arguments: list[Array]) -> list[Array]:
-    """Queries that are infinite, NaN and very large, and a value that is infinite."""
+    """Queries that are infinite, NaN and so large that an exponent has no fraction, and values that are infinite."""
     q, k, v = (a.copy() for a in arguments)
-    q[0, 3, 0], q[0, 5, 1], q[0, 7] = np.inf, np.nan, 1e4
-    v[1, 2, 4] = np.inf
+    q[0, 3, 0], q[0, 5, 1], q[0, 7], q[1, 9] = np.inf, np.nan, 1e4, 1e12
+    v[1, 2, 4], v[0, -1, 4] = np.inf, np.inf
     return [q, k, v]
 
 
+@pytest.mark.parametrize("keys, causal", [(64, True), (70, False)])
 @pytest.mark.parametrize("kind", MACHINES)
-def test_special_numbers(kind: str) -> None:
-    built, arguments = attention(*["2x64x64xbf16"] * 3, causal=True)
+def test_special_numbers(kind: str, keys: int, causal: bool) -> None:
+    built, arguments = attention("2x64x64xbf16", f"2x{keys}x64xbf16", f"2x{keys}x64xbf16", causal=causal)
     arguments = special_rows(arguments)
     wanted = next(built.inside(tn.Attention)).ref(*arguments).astype(np.float64)
     Pipeline(pipeline.steps("low", machine=MACHINES[kind], products="mma")).run(built)

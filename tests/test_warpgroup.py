@@ -114,7 +114,7 @@ def test_factors_that_cannot_be_copied_in_pieces_are_multiplied_by_single_warps(
 
 @pytest.mark.parametrize(("old", "new"), [
     ("swizzle = 128", "swizzle = 0"), ("mma_warps = 4, ", ""), ("stages = 4", "stages = 2"),
-    ("{dim = 2, size = 16}", "{dim = 2, size = 32}"), (", 64], vector", ", 128], vector")])
+    ("{dim = 2, size = 16}", "{dim = 2, size = 32}"), (", 64], vector", ", 96], vector")])
 def test_edited_dumps_that_warpgroups_cannot_carry_out_are_refused(old: str, new: str) -> None:
     text = to_text(lowered(product("a b'", 64, 64, 256)[0], "loop"))
     pipeline.resume(parse_module(text), "low", machine=HOPPER)      # as it is, it can be lowered
@@ -123,6 +123,16 @@ def test_edited_dumps_that_warpgroups_cannot_carry_out_are_refused(old: str, new
         module = parse_module(text.replace(old, new))
         verify(module)
         pipeline.resume(module, "low", machine=HOPPER)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stage_may_have_several_rows_of_the_pattern(form: str) -> None:
+    built, args = product(form, 64, 64, 256)
+    text, found = to_text(lowered(built, "loop")), []
+    for edited in (text, text.replace(", 64], vector", ", 128], vector")):
+        module = pipeline.resume(parse_module(edited), "low", machine=HOPPER)
+        found.append(np.asarray(run_function(module, "main", args)[0]))
+    assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize(("target", "old", "new"), [

@@ -185,6 +185,9 @@ def _ldmatrix(op: nvgpu.LdMatrix, threads: Threads) -> Any:
 def _copy(op: nvgpu.DeviceAsyncCopy, threads: Threads) -> Any:
     count, here = op.dstElements, np.nonzero(threads.mask)[0]
     values = simt.move(op, threads, threads[op.src], threads.all(op.src_at), count, alignment=op.bytes)[here]
+    if op.srcElements is not None:
+        read = threads.each(threads[op.srcElements], np.int64)[here]
+        values = np.where(np.arange(count) < read[:, None], values, np.zeros((), values.dtype))
     array, at = simt.positions_in(op, threads, threads[op.dst], threads.all(op.dst_at), count)
     addresses = simt.addresses_of(array, at, here.size)
     if (addresses % op.bytes).any():
@@ -242,6 +245,9 @@ def _ldmatrix_address(op: nvvm.LdMatrix, threads: Instructions) -> Any:
 def _copy_bytes(op: nvvm.CpAsyncSharedGlobal, threads: Instructions) -> Any:
     _, source, at = threads.bytes(op, threads[op.src], op.size, op.size, write=False)
     values = source[at]
+    if op.cpSize is not None:
+        read = threads.each(threads[op.cpSize], np.int64)[np.nonzero(threads.mask)[0]]
+        values = np.where(np.arange(op.size) < read[:, None], values, np.zeros((), values.dtype))
     here, memory, to = threads.bytes(op, threads[op.dst], op.size, op.size, write=True, traced=False)
 
     def write(chosen: Array) -> None:

@@ -66,6 +66,7 @@ class CopyPlan:
         self.order = [*(d for d in dims if d != self.along), self.along]
         self.total, self.start = prod(self.extents.values()) // self.count, low.scope.slots.get(op.scratch, 0)
         self.swizzled, self.dtype = is_swizzled(op.scratch), op.scratch.type.dtype
+        self.first: dict[int, Dim] = {}                  # coordinates of the unit, which may lie beyond the last one
 
     def units(self) -> list[Dim]:
         """The numbers of the units (groups of adjacent elements) that a thread takes."""
@@ -94,6 +95,7 @@ class CopyPlan:
             number = sizes.divide(number, extent // width)
             at = low.named("at", low.number(at)) * width
             inside[d], start, end = at, self.corner[d] + at, low.kernel.domain[d]
+            self.first[d] = start
             low.enter(d, low.least(start, end - width) if sizes.modulo(end, extent) != 0 else start, width)
             low.scope.multiples[d] = width
         if self.swizzled:

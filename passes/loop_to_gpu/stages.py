@@ -201,6 +201,15 @@ class PipelinedLoop:
             flat, at = memory.place_of(low, access(low, load), point, plan.along, plan.count)
             buffer = low.scope.scratch_buffers[pack.scratch][0]
             whole = plan.count * pack.scratch.type.dtype.itemsize == low.bytes_together
-            nvgpu.DeviceAsyncCopy(buffer, (low.number(place),), flat, (at,), None, dstElements=plan.count,
-                                  bypassL1=whole or None)
+            nvgpu.DeviceAsyncCopy(buffer, (low.number(place),), flat, (at,), self.elements(plan),
+                                  dstElements=plan.count, bypassL1=whole or None)
         return []
+
+    def elements(self, plan: panels.CopyPlan) -> Value | None:
+        """The elements of a unit that are copied: none of rows beyond the last score, which are zeros, as an infinite
+        number times a weight of 0 would be NaN. None if there are no such rows."""
+        low, d = self.low, self.op.dim
+        if d != low.scores or sizes.modulo(low.kernel.domain[d], self.size) == 0:
+            return None
+        there = arith.CmpI("slt", low.number(plan.first[d]), low.number(low.kernel.domain[d])).result
+        return arith.Select(there, low.number(plan.count), low.number(0)).result

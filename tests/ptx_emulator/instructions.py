@@ -213,6 +213,14 @@ def _copy(m: Match) -> str:
     return f"ld.global{vector} {names}, {m[2]}; st.volatile.shared{vector} {m[1]}, {names}"
 
 
+def _copy_some(m: Match) -> str:
+    """The same of all bytes or of none, which are zeros then."""
+    words = int(m[3]) // 4
+    kept = "".join(f"selp.b32 %xr{i}, %xr{i}, 0, %xp0;" for i in range(words))
+    load, store = _copy(m).split("; ")
+    return f"{load}; setp.ne.b32 %xp0, {m[4]}, 0; {kept} {store}"
+
+
 def _small(name: str, d: str, *operands: str) -> str:
     """An instruction of f16 by that of f32: what it gives, rounded to f16, is what would have been rounded once."""
     wide = "".join(f"cvt.f32.f16 %xf{i}, {x};" for i, x in enumerate(operands))
@@ -260,6 +268,7 @@ ADAPTED: dict[str, Callable[[Match], str]] = {
     r"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.f32\.(bf16|f16|tf32)\.\2\.f32\s+\{(.*)\},\s+\{(.*)\},\s+\{(.*)\},"
     r"\s+\{(.*)\}": _mma,
     r"cp\.async\.c[ag]\.shared\.global (\[\S+\]), (\[\S+\]), (\d+)": _copy,
+    r"cp\.async\.c[ag]\.shared\.global (\[\S+\]), (\[\S+\]), (\d+), (%r\d+)": _copy_some,
     r"cp\.async\.commit_group": lambda m: COMMIT,
     r"cp\.async\.wait_group\s+(\d+)": lambda m: f"pmevent {m[1]}",
     r"cp\.async\.wait_all": lambda m: WAIT_ALL,
