@@ -132,7 +132,7 @@ def test_a_stage_may_have_several_rows_of_the_pattern(form: str) -> None:
     for edited in (text, text.replace(", 64], vector", ", 128], vector")):
         module = pipeline.resume(parse_module(edited), "low", machine=HOPPER)
         found.append(np.asarray(run_function(module, "main", args)[0]))
-    assert np.array_equal(*found)
+    assert np.array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize(("target", "old", "new"), [

@@ -215,6 +215,8 @@ def _copy(m: Match) -> str:
 
 def _copy_some(m: Match) -> str:
     """The same of all bytes or of none, which are zeros then."""
+    if m[4] == m[3]:
+        return _copy(m)
     words = int(m[3]) // 4
     kept = "".join(f"selp.b32 %xr{i}, %xr{i}, 0, %xp0;" for i in range(words))
     load, store = _copy(m).split("; ")
@@ -268,7 +270,7 @@ ADAPTED: dict[str, Callable[[Match], str]] = {
     r"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.f32\.(bf16|f16|tf32)\.\2\.f32\s+\{(.*)\},\s+\{(.*)\},\s+\{(.*)\},"
     r"\s+\{(.*)\}": _mma,
     r"cp\.async\.c[ag]\.shared\.global (\[\S+\]), (\[\S+\]), (\d+)": _copy,
-    r"cp\.async\.c[ag]\.shared\.global (\[\S+\]), (\[\S+\]), (\d+), (%r\d+)": _copy_some,
+    r"cp\.async\.c[ag]\.shared\.global (\[\S+\]), (\[\S+\]), (\d+), (%r\d+|16)": _copy_some,
     r"cp\.async\.commit_group": lambda m: COMMIT,
     r"cp\.async\.wait_group\s+(\d+)": lambda m: f"pmevent {m[1]}",
     r"cp\.async\.wait_all": lambda m: WAIT_ALL,
