@@ -21,12 +21,13 @@ EXECUTED = {
     "and": "b16 b32 b64 pred",
     "atom": "global.exch.b64 global.min.u64",
     "bar": "sync",
-    "bfe": "s64 u32 u64",
+    "bfe": "s32 s64 u32 u64",
     "bra": "uni",
     "copysign": "f32 f64",
-    "cvt": "f32.f16 f64.f16 f64.f32 rmi.f32.f32 rmi.f64.f64 rn.f16.f32 rn.f32.f64 rn.f32.s32 rn.f32.s64 rn.f64.s16 "
-           "rn.f64.s32 rn.f64.s64 rn.f64.u16 rn.f64.u64 rni.f32.f32 rni.f64.f64 rpi.f32.f32 rpi.f64.f64 rzi.s64.f32 "
-           "rzi.s64.f64 s16.s8 s64.s8 u16.u32 u16.u64 u32.u16 u32.u64 u64.u16 u64.u32",
+    "cvt": "f32.f16 f64.f16 f64.f32 rmi.f32.f32 rmi.f64.f64 rn.f16.f32 rn.f32.f64 rn.f32.s16 rn.f32.s32 rn.f32.s64 "
+           "rn.f64.s16 rn.f64.s32 rn.f64.s64 rn.f64.u16 rn.f64.u64 rni.f32.f32 rni.f64.f64 rpi.f32.f32 rpi.f64.f64 "
+           "rzi.s32.f32 rzi.s64.f32 rzi.s64.f64 s16.s8 s32.s8 s32.s16 s64.s8 u16.u32 u16.u64 u32.u16 u32.u64 u64.u16 "
+           "u64.u32",
     "cvta": "to.global.u64",
     "div": "rn.f32 rn.f64 s16 s32 s64 u16 u32 u64",
     "ex2": "approx.ftz.f32",
