@@ -124,6 +124,14 @@ class Combining(InKernel, pure=True):
         if self.attrs["dim"] < self.enclosing(Kernel).parallel:
             self.fail(f"combines along d{self.attrs['dim']}, which is a parallel dimension", code="MLC0151")
 
+    def terms(self, frame: Frame) -> tuple[Any, list[Any]]:
+        """The sums of a product, its first operand, without the dimension of its terms, and the factors with theirs in
+        the domain last."""
+        (acc, *factors), dim = frame.all(self.operands), self.attrs["dim"]
+        here = int(self.activation(frame).inside((dim,)).sum())
+        last = [np.moveaxis(x, dim, -1)[..., :here] for x in factors]
+        return np.moveaxis(acc, dim, -1)[..., 0], [np.broadcast_to(x, (*x.shape[:-1], here)) for x in last]
+
 
 class Reduce(Combining, name="loop.reduce"):
     """result[p] = x combined over the block of dimension dim, as a tree: halves are combined until one is left
@@ -302,10 +310,7 @@ class Mma(Combining, name="loop.mma"):
         return {self.dim}
 
     def interpret(self, frame: Frame) -> Any:
-        acc, lhs, rhs = frame.all(self.operands)
-        here = int(self.activation(frame).inside((self.dim,)).sum())
-        last = [np.moveaxis(x, self.dim, -1)[..., :here] for x in (lhs, rhs)]
-        wide = [np.broadcast_to(x, (*x.shape[:-1], here)) for x in last]
+        acc, factors = self.terms(frame)
         if self.lhs.type.dtype == f32:
-            wide = [tf32(x) for x in wide]
-        return np.expand_dims(mma(np.moveaxis(acc, self.dim, -1)[..., 0], *wide), self.dim)
+            factors = [tf32(x) for x in factors]
+        return np.expand_dims(mma(acc, *factors), self.dim)

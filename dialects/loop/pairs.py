@@ -45,11 +45,8 @@ class ContractPairs(Combining, name="loop.contract_pairs"):
         return {self.dim}
 
     def interpret(self, frame: Frame) -> Any:
-        acc, lhs, rhs = frame.all(self.operands)
-        here = int(self.activation(frame).inside((self.dim,)).sum())
-        last = [np.moveaxis(x, self.dim, -1)[..., :here] for x in (lhs, rhs)]
-        wide = [np.broadcast_to(x, (*x.shape[:-1], here)) for x in last]
-        return np.expand_dims(pairs(np.moveaxis(acc, self.dim, -1)[..., 0], *wide), self.dim)
+        acc, factors = self.terms(frame)
+        return np.expand_dims(pairs(acc, *factors), self.dim)
 
 
 class ContractPanels(InKernel, name="loop.contract_panels", pure=False):

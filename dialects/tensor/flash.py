@@ -49,6 +49,16 @@ class Blockwise(TensorOp):
     def composite(self) -> Value:
         raise NotImplementedError
 
+    @property
+    def others(self) -> Value:
+        """The operand whose rows a loop goes through."""
+        return self.operands[1]
+
+    def iteration_domain(self) -> IterationDomain:
+        """The dimensions of the result, then the rows that a loop goes through, then the terms of a score."""
+        shape = self.result.type.shape
+        return IterationDomain((*shape, *self.others.type.shape[-2:]), (len(shape), len(shape) + 1))
+
     def combining_name(self) -> str:
         return "add"
 
@@ -102,12 +112,6 @@ class FlashAttention(Blockwise, name="tensor.flash_attention"):
                                                 (*batch, k.shape[-1], *k.shape[:-1])))
         self.check_blocks()
         return q.with_shape((*q.shape[:-1], v.shape[-1]))  # type: ignore[no-any-return]
-
-    def iteration_domain(self) -> IterationDomain:
-        """The dimensions of the result, then keys, then the terms of a score."""
-        shape = self.result.type.shape
-        n = len(shape)
-        return IterationDomain((*shape, self.k.type.shape[-2], self.k.type.shape[-1]), (n, n + 1))
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         if domain != self.iteration_domain():

@@ -60,11 +60,6 @@ class AttentionStatistics(Blockwise, name="tensor.attention_statistics"):
         self.check_blocks()
         return TensorType((*q.shape[:-1], COPIES), f32)
 
-    def iteration_domain(self) -> IterationDomain:
-        """The dimensions of the result, then keys, then the terms of a score."""
-        shape = self.result.type.shape
-        return IterationDomain((*shape, *self.k.type.shape[-2:]), (len(shape), len(shape) + 1))
-
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         if domain != self.iteration_domain():
             return (None,) * 2
@@ -143,11 +138,9 @@ class FlashAttentionGrad(Blockwise, name="tensor.flash_attention_grad"):
         self.check_blocks()
         return q if self.of == "q" else k  # type: ignore[no-any-return]
 
-    def iteration_domain(self) -> IterationDomain:
-        """The dimensions of the result, then those rows that are summed over, then the terms of a score."""
-        shape, n = self.result.type.shape, self.result.type.rank
-        summed = self.k if self.of == "q" else self.q
-        return IterationDomain((*shape, summed.type.shape[-2], shape[-1]), (n, n + 1))
+    @property
+    def others(self) -> Value:
+        return self.k if self.of == "q" else self.q
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Those of scores; values that are added up are read at the features of the result, too."""
