@@ -270,14 +270,15 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
     bytes, 8 parts of which are permuted by the number of the row; longer rows are cut into such rows. With `registers`,
     each thread holds the points that it stores, and loads no others; the loops that access them have a known number of
     blocks, and are unrolled. With `interleaved` = d, the points along dimension d share words of 32 bits, zero if they
-    are outside of the domain: two of bf16, the second one first, which `loop.contract_interleaved` reads, or four bytes
-    in order, which `loop.contract_bytes` reads.
+    are outside of the domain: two of bf16, which `loop.contract_panels` reads, or four bytes, which
+    `loop.contract_bytes` reads. With `reversed`, the second one of bf16 comes first, for `loop.contract_interleaved`.
     """
 
     type: ResultType
     swizzle: int = 0
     registers: bool = False
     interleaved: int = -1
+    reversed: bool = False
 
     def infer(self) -> Type:
         type = self.results[0].type
@@ -288,6 +289,8 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
         if self.interleaved != -1 and (type.dtype not in (bf16, i8) or self.interleaved not in type.dims):
             self.fail(f"interleaved = {self.interleaved} of {type}: it names a dimension of a panel of bf16 or of i8",
                       code="MLC0151")
+        if self.reversed and (self.interleaved == -1 or type.dtype != bf16):
+            self.fail(f"reversed words of {type}, which is no interleaved panel of bf16", code="MLC0151")
         return type
 
     @property

@@ -29,17 +29,21 @@ NONE, SUBNORMAL = 512, -(1 << 15)
 """The least exponent field of a panel of zeros, and what stands for the exponent of a subnormal number."""
 
 
-def words_of_runs(place: AffineExpr, k: int, terms: int, dtype: ScalarType) -> tuple[int, int] | None:
+def words_of_runs(place: AffineExpr, k: int, terms: int, dtype: ScalarType,
+                  reversed: bool = False) -> tuple[int, int] | None:
     """(run, distance) if the terms along dimension k of elements at a `place` share words as in an interleaved panel,
     which lie at a distance in runs of so many terms: in one run of all, or in several words that follow each other.
+    The terms of a word follow each other, the last one first if they are `reversed`.
 
-    >>> words_of_runs(64 * (dim(0) // 2) + 1 - dim(0) % 2, 0, 32, bf16), words_of_runs(2 * dim(0), 0, 32, i8)
-    ((32, 64), None)
+    >>> words_of_runs(64 * (dim(0) // 2) + 1 - dim(0) % 2, 0, 32, bf16, reversed=True)
+    (32, 64)
+    >>> words_of_runs(dim(0), 0, 32, i8), words_of_runs(2 * dim(0), 0, 32, i8)
+    ((32, 4), None)
     """
     count = int(i32.width // dtype.width)
-    if terms % count or step_along(place, k, count) != (-1 if dtype == bf16 else 1):
+    if terms % count or step_along(place, k, count) != (-1 if reversed else 1):
         return None
-    first = count - 1 if dtype == bf16 else 0
+    first = count - 1 if reversed else 0
     distance = step_along(substitute(place, {AffineDim(k): dim(k) * count + first}), k)
     if isinstance(distance, int):
         return terms, distance
@@ -56,13 +60,15 @@ def in_whole_runs(run: int, block: int, terms: Dim) -> bool:
 class Words(InKernel, name="loop.words", pure=False):
     """result[p] = buffer[map(p)], an interleaved panel that is read where it is
 
-    Its terms along dimension `interleaved` share words in the buffer as they do in a `loop.scratch`.
+    Its terms along dimension `interleaved` share words in the buffer as they do in a `loop.scratch`, with the second
+    one of bf16 first if they are `reversed`.
     """
 
     type: ResultType
     buffer: Value
     map: AffineMap
     interleaved: int
+    reversed: bool = False
 
     def infer(self) -> Type:
         type, memory = self.results[0].type, check_access(self, self.buffer, self.map, ())
@@ -82,7 +88,7 @@ class Words(InKernel, name="loop.words", pure=False):
         """How many terms lie in words at the same distance, and that distance, in elements."""
         terms = self.enclosing(Kernel).domain[self.interleaved]
         place, dtype = position(self.map, self.buffer), self.buffer.type.dtype
-        found = words_of_runs(place, self.interleaved, terms, dtype) if isinstance(terms, int) else None
+        found = words_of_runs(place, self.interleaved, terms, dtype, self.reversed) if isinstance(terms, int) else None
         if found is None:
             self.fail(f"the terms along d{self.interleaved} share no words of {self.buffer.type}", code="MLC0151")
         assert found is not None
@@ -114,10 +120,13 @@ class Words(InKernel, name="loop.words", pure=False):
         return ScratchBuffer(panel, tuple(int(b[0]) if b.size else 0 for b in blocks), type.dims)
 
 
-def interleaved(op: Op, value: Value) -> int:
-    """The dimension along which a panel, an operand, is interleaved."""
+def interleaved(op: Op, value: Value, reversed: bool | None = None) -> int:
+    """The dimension along which a panel, an operand, is interleaved, with the terms of a word in the order that the
+    operation reads, if it reads one."""
     if not isinstance(value.op, Scratch | Words) or value.op.interleaved < 0:
         op.fail(f"{value.type} is not an interleaved panel", code="MLC0151")
+    if reversed is not None and value.op.reversed != reversed:
+        op.fail(f"the terms of a word of {value.type} are {'not ' if reversed else ''}reversed", code="MLC0151")
     return int(value.op.interleaved)
 
 
@@ -159,7 +168,7 @@ class ContractInterleaved(Combining, name="loop.contract_interleaved", pure=Fals
 
     def infer(self) -> Type:
         for v in (self.lhs, self.rhs):
-            if interleaved(self, v) != self.dim:
+            if interleaved(self, v, reversed=True) != self.dim:
                 self.fail(f"{v.type} is not interleaved along d{self.dim}", code="MLC0151")
         for v, exponent in ((self.lhs, self.lhs_exponent), (self.rhs, self.rhs_exponent)):
             if not isinstance(exponent.op, LeastExponent) or exponent.op.scratch is not v:
@@ -192,7 +201,7 @@ class ContractBytes(Combining, name="loop.contract_bytes", pure=False):
 
     def infer(self) -> Type:
         for v in (self.lhs, self.rhs):
-            if interleaved(self, v) != self.dim or v.type.dtype != i8:
+            if interleaved(self, v, reversed=False) != self.dim or v.type.dtype != i8:
                 self.fail(f"{v.type} is no panel of bytes that is interleaved along d{self.dim}", code="MLC0151")
         dims = {*self.lhs.type.dims, *self.rhs.type.dims} - {self.dim}
         return TileType(tuple(sorted(dims)), i32)

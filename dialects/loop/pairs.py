@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.loop.access import ScratchBuffer, as_scratch, as_tile
+from mlc.dialects.loop.access import ScratchBuffer, as_scratch, as_tile, position
 from mlc.dialects.loop.compute import Combining
-from mlc.dialects.loop.interleaved import interleaved
+from mlc.dialects.loop.interleaved import Words, interleaved, words_of_runs
 from mlc.dialects.loop.kernel import For, InKernel, Kernel
 from mlc.dialects.loop.types import ScratchType
 from mlc.dialects.tensor.orders import pairs
+from mlc.ir.affine import AffineMap, dims_of, step_along
 from mlc.ir.core import Value
+from mlc.ir.sizes import AffineDim, Dim, substitute
 from mlc.ir.types import Type, bf16, f32
 
 if TYPE_CHECKING:
@@ -21,6 +24,22 @@ if TYPE_CHECKING:
 
 BLOCK, SIDE = 32, 16
 """The terms of a block, those of a row of a tile, and the rows and columns of a tile of sums."""
+
+
+def distance_of_rows(map: AffineMap, buffer: Value, m: int, k: int, terms: Dim) -> int | None:
+    """The elements between neighbouring rows, those along m, of tiles that are loaded from a buffer, with a block of
+    terms along k in each of their rows; None if there is no such distance."""
+    type, last = buffer.type, map.results[-1] if map.results else 0
+    place = position(map, buffer)
+    step = step_along(place, m)
+    if None in type.shape or not isinstance(terms, int) or not isinstance(step, int) or step <= 0 or (
+            dims_of(last) != {k} or step % type.shape[-1] or prod(type.shape) % step):
+        return None
+    found = words_of_runs(place, k, terms, bf16)
+    if found is None or found[0] % BLOCK or found[1] != 2:
+        return None
+    starts = (substitute(last, {AffineDim(k): i}) for i in range(0, terms, BLOCK))
+    return step if all(isinstance(n, int) and n + BLOCK <= type.shape[-1] for n in starts) else None
 
 
 class ContractPairs(Combining, name="loop.contract_pairs"):
@@ -54,6 +73,10 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
 
     It is done for all points of both panels, and `from_zero` without what sums has before. The panels are interleaved
     along dim: `rows` has the terms of a row one after the other, `columns` words of neighbouring columns side by side.
+
+    Rows may be read where they are, in `loop.words`. Then the last tile of them overlaps the one before, so that the
+    sum is from zero. With `pitch` = p, the last two dimensions of rows are one: a point of the first of these is p
+    points of the second away from the next one, and the points between them are multiplied as well.
     """
 
     sums: Value
@@ -61,6 +84,7 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
     columns: Value
     dim: int
     from_zero: bool = False
+    pitch: int = 0
 
     def infer(self) -> tuple[Type, ...]:
         sums = as_scratch(self, self.sums)
@@ -73,11 +97,13 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
         return ()
 
     def whole_points(self, d: int) -> int:
-        return SIDE if d in (self.rows.type.dims[-2], self.columns.type.dims[-1]) else 1
+        if d == self.rows.type.dims[-2]:
+            return self.pitch or (1 if isinstance(self.rows.op, Words) else SIDE)
+        return SIDE if d == self.columns.type.dims[-1] else 1
 
     def panel(self, v: Value) -> ScratchType:
         """The type of a panel, an operand."""
-        if interleaved(self, v) != self.dim or v.type.dtype != bf16:
+        if interleaved(self, v, reversed=False) != self.dim or v.type.dtype != bf16:
             self.fail(f"{v.type} is no panel of bf16 that is interleaved along d{self.dim}", code="MLC0151")
         return as_scratch(self, v)
 
@@ -91,6 +117,28 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
             around = around.parent_op
         if self.dim < kernel.parallel or any(not isinstance(n, int) or n % BLOCK for n in sizes):
             self.fail(f"slices of {sizes[-1]} terms along d{self.dim} are no whole blocks of {BLOCK}", code="MLC0151")
+        self.verify_rows(kernel)
+
+    def verify_rows(self, kernel: Kernel) -> None:
+        """Check that tiles of rows that are read where they are can be loaded from there."""
+        words = self.rows.op
+        if not isinstance(words, Words):
+            if self.pitch:
+                self.fail(f"pitch = {self.pitch} of rows that are not read where they are", code="MLC0151")
+            return
+        lead, m = self.rows.type.dims[-3:-1] if self.pitch else (-1, self.rows.type.dims[-2])
+        distance = distance_of_rows(words.map, words.buffer, m, self.dim, kernel.domain[self.dim])
+        if distance is None or not self.from_zero:
+            self.fail(f"rows along d{m} of {words.buffer.type} are not read where they are", code="MLC0151")
+        if self.pitch and (step_along(position(words.map, words.buffer), lead) != distance * self.pitch
+                           or not self.is_whole(m, self.pitch) or self.sums.type.dims[-3:-1] != (lead, m)):
+            self.fail(f"pitch = {self.pitch} is not the distance along d{lead} in points of d{m}", code="MLC0151")
+
+    def is_whole(self, d: int, most: int) -> bool:
+        """Whether a block has all points of a dimension, which are so many at most."""
+        kernel = self.enclosing(Kernel)
+        extent = kernel.domain[d]
+        return isinstance(extent, int) and extent <= min(most, kernel.schedule.tile[d])
 
     def interpret(self, frame: Frame) -> list[Any]:
         sums, rows, columns = frame.all(self.operands)

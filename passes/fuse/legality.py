@@ -262,11 +262,14 @@ def reads_few_rows(op: tn.DotGeneral, factor: Value) -> bool:
 
 def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
     """Whether a contraction reads a factor where it is, as the other one is in panels of columns: element by element,
-    or word by word, bytes whose columns are in words. A word of bf16 has its elements in the other order."""
+    or word by word, bytes whose columns are in words, or tile by tile, if blocks of terms lie along an axis. A word of
+    bf16 that is no part of a tile has its elements in the other order."""
     other = op.rhs if op.lhs is factor else op.lhs
     panels = panels_of(other, widened=True)
     if panels_of(other) is not None or panels is None:
         return panels is not None
+    if op.order is not None and (block := terms_of_pairs(op.order)) is not None:
+        return sizes.modulo(factor.type.shape[op.contract[-1][op.rhs is factor]], block) == 0
     return isinstance(panels.x.op, tn.Unpack) and panels.x.type.dtype.width == 8
 
 

@@ -36,13 +36,14 @@ SIXTEEN_BITS = frozenset({bf16, f16})
 @dataclass(frozen=True)
 class Columns:
     """A factor that is packed: the operand of the product, the tensor that it broadcasts and widens, the axis of
-    columns, and that along which terms share words, or -1."""
+    columns, and that along which terms share words, or -1; and whether those of a word are in the opposite order."""
 
     side: int
     x: Value
     axis: int
     width: int
     terms: int = -1
+    reversed: bool = False
 
     @property
     def run(self) -> int:
@@ -92,15 +93,15 @@ def _from_panels(op: Op, columns: Columns, made: dict[Columns, Value]) -> Value:
     """A factor as an operation reads it from its panels, which are made at its first use."""
     x, axis, terms, key = columns.x, columns.axis, columns.terms, replace(columns, side=0)
     place, within = x.type.rank - 1, terms + (terms < axis)     # the axes of words, and of terms in a panel
-    reverse = x.type.dtype == bf16                              # whose second one of a word is multiplied first
     if key not in made:
         with before(op.enclosing(Func).block.ancestor_of(op), op.loc.through("hoist_constants")):
             panels = packed(x, axis, columns.width)
-            made[key] = panels if terms < 0 else tensor.Pack(panels, within, columns.run, place, reverse).result
+            made[key] = (panels if terms < 0 else
+                         tensor.Pack(panels, within, columns.run, place, columns.reversed).result)
     with before(op, op.loc.through("hoist_constants")):
         panels = made[key]
         if terms >= 0:
-            panels = tensor.Unpack(panels, within, x.type.shape[terms], place, reverse).result
+            panels = tensor.Unpack(panels, within, x.type.shape[terms], place, columns.reversed).result
         return tensor.Unpack(panels, axis, x.type.shape[axis]).result
 
 
@@ -123,6 +124,11 @@ def is_on_tiles(op: tensor.DotGeneral) -> bool:
     return op.order is not None and terms_of_pairs(op.order) is not None
 
 
+def multiplies_last_first(op: tensor.DotGeneral, x: Value) -> bool:
+    """Whether an instruction multiplies the second one of two terms that share a word first: that of AVX512_BF16."""
+    return x.type.dtype == bf16 and not is_on_tiles(op)
+
+
 def columns_of(op: tensor.DotGeneral, known: set[Value], narrow: frozenset[ScalarType]) -> Columns | None:
     """The constant factor of a product that is packed, if there is one: many rows of the other one use its columns."""
     for side in (1, 0):
@@ -139,7 +145,8 @@ def columns_of(op: tensor.DotGeneral, known: set[Value], narrow: frozenset[Scala
             continue
         axis, = op.free(side)
         if axis >= lead and (width := panel_width(op, side, x.type.shape[axis - lead])):
-            return Columns(side, x, axis - lead, width, axis_of_words(op, side, x, lead, narrow))
+            words = axis_of_words(op, side, x, lead, narrow)
+            return Columns(side, x, axis - lead, width, words, words >= 0 and multiplies_last_first(op, x))
     return None
 
 

@@ -1,8 +1,9 @@
 """Lowering of products of panels whose terms share words of 32 bits.
 
 A word of bytes has four of them, which `x86vector.avx512.dot_bytes` multiplies and adds: the sum is the same in any
-order. One of bf16 has the first of its two terms in the high half: `x86vector.avx512.dot` adds the product of the high
-halves first, so that the order of the sum is that of its terms. It takes subnormal numbers for zeros. If all elements
+order. One of bf16 that is reversed has the first of its two terms in the high half: `x86vector.avx512.dot` adds the
+product of the high halves first, so that the order of the sum is that of its terms. It takes subnormal numbers for
+zeros. If all elements
 of one panel are multiples of 2^a and those of the other of 2^b, then products and their sums are multiples of 2^(a+b),
 so that none of them is subnormal if a + b is an exponent of a normal number. Otherwise each half is extended to f32,
 and its products are added by fused multiply-adds.
@@ -70,15 +71,15 @@ def store_interleaved(low: Lowering, tile: Value, scratch: loop.Scratch) -> None
             value = low.spread(low.part(tile, point))
             if (mask := low.mask(point)) is not None:
                 value = arith.Select(mask, value, low.zeros(value.type)).result
-            if run == 2:
+            if scratch.reversed:
                 order = [i ^ 1 for i in range(low.lanes)]
                 value = vector.Shuffle(value, value, tuple(order)).result
             vector.Store(vector.Bitcast(value, VectorType((low.lanes // run,), i32)).result, buffer, at)
         elif low.in_lanes(scratch.result.type.dims):
-            terms = [low.spread(term) for term in _terms(low, tile, point, along, run)]
+            terms = [low.spread(term) for term in _terms(low, tile, point, scratch)]
             vector.Store(vector.Bitcast(_side_by_side(terms), VectorType((low.lanes,), i32)).result, buffer, at)
         else:
-            memref.Store(_word(_terms(low, tile, point, along, run)), buffer, at)
+            memref.Store(_word(_terms(low, tile, point, scratch)), buffer, at)
 
 
 def word_of(low: Lowering, term: Dim, run: int) -> Value:
@@ -86,14 +87,17 @@ def word_of(low: Lowering, term: Dim, run: int) -> Value:
     return arith.ShRUI(low.number(term), arith.constant(run.bit_length() - 1, index)).result
 
 
-def _terms(low: Lowering, tile: Value, point: Point, along: int, run: int) -> list[Value]:
+def _terms(low: Lowering, tile: Value, point: Point, scratch: loop.Scratch) -> list[Value]:
     """The elements of the word of a point, from that of the low bits on; zero where there is none."""
+    along = scratch.interleaved
+
     def term(i: int) -> Value:
         if point[along] + i >= low.scope.block[along]:
             return low.zeros(low.part(tile, point).type)
         return low.part(tile, tuple(p + i if d == along else p for d, p in enumerate(point)))
 
-    return [term(1), term(0)] if run == 2 else [term(i) for i in range(run)]
+    terms = [term(i) for i in range(scratch.terms_of_word)]
+    return terms[::-1] if scratch.reversed else terms
 
 
 def _word(terms: Sequence[Value]) -> Value:
@@ -148,7 +152,7 @@ def _transpose_vectors(low: Lowering, tile: Value, scratch: loop.Scratch) -> Non
         for lane in range(LANES):
             terms = row(low, tile, corner, lane, along, None, lambda p: memory.place(low, access, p), run * LANES)
             words = vector.Bitcast(terms, WORDS).result
-            if run == 2:
+            if scratch.reversed:
                 words = arith.OrI(arith.ShLI(words, half).result, arith.ShRUI(words, half).result).result
             rows.append(words)
         start = word_of(low, low.coordinate(along, corner[along]) - origin[along], run)
@@ -173,7 +177,7 @@ def _read_in_memory(low: Lowering, op: loop.Words, point: Point, word: Word, cou
     terms = i32.width // dtype.width
     where = memory.address(low, Access(op.buffer, op.map.results))
     with low.scoped() as scope:
-        scope.origin[op.interleaved] = word.first + (terms - 1 if dtype == bf16 else 0)
+        scope.origin[op.interleaved] = word.first + (terms - 1 if op.reversed else 0)
         first = memory.scalar_index(low, where, (), tuple(0 if d == op.interleaved else p for d, p in enumerate(point)))
     step = arith.MulI(word.within, arith.constant(distance, index)).result
     elements = vector.Load(flat, (arith.AddI(first, step).result,), VectorType((terms * count,), dtype)).result

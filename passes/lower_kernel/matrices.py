@@ -7,13 +7,14 @@ and what lies beyond the domain is not read again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from mlc.dialects import amx, arith, loop, math, memref, scf
-from mlc.dialects.loop.pairs import BLOCK, SIDE
+from mlc.dialects.loop.pairs import BLOCK, SIDE, distance_of_rows
 from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
+from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, VectorType, f32, index
 from mlc.passes.lower_kernel import memory
 from mlc.passes.lower_kernel.access import Access
@@ -27,12 +28,13 @@ TINY = 2.0 ** -126
 # -- tiles ------------------------------------------------------------------------------------------------------------
 @rule(loop.ContractPanels)
 def _contract_panels(low: Lowering, op: loop.ContractPanels) -> None:
-    *lines, m, _ = op.rows.type.dims
-    n = op.columns.type.dims[-1]
+    *lines, _, _ = op.rows.type.dims
+    if op.pitch:
+        lines.pop()                                          # which are rows like those along m
 
     def along(remaining: Sequence[int], place: dict[int, Value]) -> None:
         if not remaining:
-            _rows(low, Product(low, op, place), m, n)
+            _rows(low, Product(low, op, place))
             return
         d, *others = remaining
         count = extent(low, d)
@@ -48,20 +50,32 @@ def _contract_panels(low: Lowering, op: loop.ContractPanels) -> None:
 
 
 class Product:
-    """The panels of a product and the memory of its sums, at a place along all dimensions of rows but the last."""
+    """The panels of a product and the memory of its sums, at a place along all dimensions of rows but the last, or but
+    the last two, which are one."""
 
     def __init__(self, low: Lowering, op: loop.ContractPanels, place: dict[int, Value]) -> None:
         self.low, self.op, self.place = low, op, place
         self.blocks = low.number(sizes.divide(extent(low, op.dim), BLOCK))
+        self.m, self.n = op.rows.type.dims[-2], op.columns.type.dims[-1]
+        self.first = op.rows.type.dims[-3] if op.pitch else self.m     # that of the first index of a row
+
+    @property
+    def count(self) -> Dim:
+        """The rows."""
+        if self.op.pitch:
+            return (extent(self.low, self.first) - 1) * self.op.pitch + extent(self.low, self.m)
+        return extent(self.low, self.m)
 
     def matrix(self, panel: Value, lead: int, along: int) -> Value:
-        """A panel as a matrix along two of its dimensions, those between which have one point."""
+        """A panel as a matrix along two of its dimensions, those between which have one point or are one with the
+        first."""
         buffer, _ = self.low.scope.scratch_buffers[panel]
         dims, shape = panel.type.dims, buffer.type.shape
         first, last = dims.index(lead), dims.index(along)
-        if any(n != 1 for n in shape[first + 1: last]):
+        between = prod(shape[first + 1: last])
+        if between != (self.op.pitch if lead == self.first != self.m else 1):
             self.op.fail(f"{panel.type} has several points between d{lead} and d{along}", code="MLC0171")
-        return buffer if last == first + 1 else _reshaped(buffer, (*shape[:first + 1], shape[last]))
+        return _reshaped(buffer, (*shape[:first], shape[first] * between, shape[last]))
 
     def at(self, panel: Value, d: int, offset: Value) -> Value:
         """The index along a dimension of a panel of the point at an offset from the start of the current block."""
@@ -74,22 +88,49 @@ class Product:
         dims = panel.type.dims
         return [self.place.get(e, arith.constant(0, index)) for e in dims[:dims.index(d)]]
 
-    def first_words(self, n: int, column: int) -> tuple[Value, Value, Value]:
+    def sums(self) -> Value:
+        """The memory of sums as a matrix of rows."""
+        return self.matrix(self.op.sums, self.first, self.n)
+
+    def sum_at(self, row: Value, column: Value) -> tuple[Value, ...]:
+        """The indices of a sum in it."""
+        sums = self.op.sums
+        return (*self.before(sums, self.first), self.at(sums, self.m, row), self.at(sums, self.n, column))
+
+    def tile_of_rows(self, row: Value, block: Value) -> Value:
+        """A tile of rows, with the terms of a block."""
+        op, low = self.op, self.low
+        if not isinstance(op.rows.op, loop.Words):
+            word = arith.MulI(block, arith.constant(SIDE, index)).result
+            place = (*self.before(op.rows, self.m), self.at(op.rows, self.m, row), word)
+            return amx.TileLoad(self.matrix(op.rows, self.m, op.dim), place, amx.FACTOR).result
+        words = op.rows.op
+        distance = distance_of_rows(words.map, words.buffer, self.m, op.dim, low.kernel.domain[op.dim])
+        assert distance is not None
+        at = {d: low.named(f"i{d}", here) for d, here in self.place.items()}
+        matrix, first, start = self.in_memory(words, distance, at | {op.dim: low.named("block", block) * BLOCK})
+        return amx.TileLoad(matrix, (arith.AddI(first, row).result, start), amx.FACTOR).result
+
+    def in_memory(self, words: loop.Words, distance: int, at: Mapping[int, Dim]) -> tuple[Value, Value, Value]:
+        """The buffer of words as a matrix with rows at a distance, and the row and the column of a point at offsets
+        from the start of the current block."""
+        low, buffer = self.low, words.buffer
+        place = memory.address(low, Access(buffer, words.map.results))
+        with low.scoped() as scope:
+            for d in words.result.type.dims:
+                scope.origin[d] = scope.origin.get(d, 0) + at.get(d, 0)
+            row, column = (memory.scalar_index(low, e, (), (0,) * len(low.kernel.domain))
+                           for e in (sizes.divide(place, distance), sizes.modulo(place, distance)))
+        return _reshaped(buffer, (prod(buffer.type.shape) // distance, distance)), row, column
+
+    def first_words(self, column: int) -> tuple[Value, Value, Value]:
         """The matrix of words that has those of some columns, with rows of words of the same terms, and the place in
         it of those of the first terms."""
-        low, op, panel = self.low, self.op, self.op.columns
-        zero = arith.constant(0, index)
+        op, panel = self.op, self.op.columns
         if not isinstance(panel.op, loop.Words):
-            return self.matrix(panel, op.dim, n), zero, self.at(panel, n, arith.constant(column, index))
-        _, distance = panel.op.runs
-        buffer = panel.op.buffer
-        place = memory.address(low, Access(buffer, panel.op.map.results))
-        point = tuple(column if d == n else 0 for d in range(len(low.kernel.domain)))
-        with low.scoped() as scope:
-            scope.origin[op.dim] = scope.origin.get(op.dim, 0) + 1       # the second term of a word comes first
-            row, start = (memory.scalar_index(low, e, (), point)
-                          for e in (sizes.divide(place, distance), sizes.modulo(place, distance)))
-        return _reshaped(buffer, (prod(buffer.type.shape) // distance, distance)), row, start
+            at = self.at(panel, self.n, arith.constant(column, index))
+            return self.matrix(panel, op.dim, self.n), arith.constant(0, index), at
+        return self.in_memory(panel.op, panel.op.runs[1], {self.n: column})
 
 
 def _reshaped(buffer: Value, shape: tuple[int, ...]) -> Value:
@@ -103,22 +144,23 @@ def _reshaped(buffer: Value, shape: tuple[int, ...]) -> Value:
                                   static_strides=tuple(strides), type=MemRefType(shape, buffer.type.dtype)).result
 
 
-def _rows(low: Lowering, product: Product, m: int, n: int) -> None:
+def _rows(low: Lowering, product: Product) -> None:
     """All rows, two tiles at a time, and the last ones if they fit into one."""
-    count = extent(low, m)
+    count = product.count
     twos = sizes.divide(count + SIDE - 1, 2 * SIDE)
     zero, one = arith.constant(0, index), arith.constant(1, index)
     if twos != 0:
-        around = scf.loop(zero, low.number(twos), one, [], f"i{m}")
+        around = scf.loop(zero, low.number(twos), one, [], f"i{product.m}")
         with at_end(around.block), low.scoped():
-            _columns(low, product, (m, low.number(low.named("rows", around.counter) * (2 * SIDE)), 2), n)
+            first = low.number(low.named("rows", around.counter) * (2 * SIDE))
+            _columns(low, product, [first, _within(low, product, arith.AddI(first, low.number(SIDE)).result)])
             scf.Yield(())
     left = sizes.divide(count + 2 * SIDE - 1, 2 * SIDE) - twos
     if left == 0:
         return
 
     def last() -> list[Value]:
-        _columns(low, product, (m, low.number(twos * (2 * SIDE)), 1), n)
+        _columns(low, product, [_within(low, product, low.number(twos * (2 * SIDE)))])
         return []
 
     if left == 1:
@@ -127,22 +169,25 @@ def _rows(low: Lowering, product: Product, m: int, n: int) -> None:
         low.where(arith.CmpI("ne", low.number(left), zero).result, [], last)
 
 
-def _columns(low: Lowering, product: Product, rows: tuple[int, Value, int], n: int) -> None:
-    tiles = -(-low.scope.block[n] // SIDE)
+def _within(low: Lowering, product: Product, row: Value) -> Value:
+    """The first row of a tile, or of the last tile that has only rows that are in memory."""
+    if not isinstance(product.op.rows.op, loop.Words):
+        return row
+    return arith.MinSI(row, low.number(product.count - SIDE)).result
+
+
+def _columns(low: Lowering, product: Product, rows: Sequence[Value]) -> None:
+    tiles = -(-low.scope.block[product.n] // SIDE)
     for first in range(0, tiles, 2):
-        _sum(low, product, rows, (n, first * SIDE, min(2, tiles - first)))
+        _sum(low, product, rows, range(first * SIDE, min(first + 2, tiles) * SIDE, SIDE))
 
 
-def _sum(low: Lowering, product: Product, rows: tuple[int, Value, int], columns: tuple[int, int, int]) -> None:
-    """Add all terms to the sums of a few tiles of rows and columns: (dimension, first point, tiles) of each."""
-    op = product.op
-    (m, row, height), (n, column, width) = rows, columns
-    sums, left = product.matrix(op.sums, m, n), product.matrix(op.rows, m, op.dim)
-    right = [product.first_words(n, column + j * SIDE) for j in range(width)]
-    down = [_plus(row, i * SIDE) for i in range(height)]
-    across = [arith.constant(column + j * SIDE, index) for j in range(width)]
-    places = [(*product.before(op.sums, m), product.at(op.sums, m, i), product.at(op.sums, n, j))
-              for i in down for j in across]
+def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequence[int]) -> None:
+    """Add all terms to the sums of a few tiles, those of the first rows and columns."""
+    op, width = product.op, len(columns)
+    sums = product.sums()
+    right = [product.first_words(j) for j in columns]
+    places = [product.sum_at(i, arith.constant(j, index)) for i in rows for j in columns]
     totals = [amx.TileZero(amx.SUMS).result if op.from_zero else amx.TileLoad(sums, at, amx.SUMS).result
               for at in places]
     around = scf.loop(arith.constant(0, index), product.blocks, arith.constant(1, index), totals, f"i{op.dim}")
@@ -155,16 +200,11 @@ def _sum(low: Lowering, product: Product, rows: tuple[int, Value, int], columns:
                 matrix, first, start = right[i]
                 b.append(amx.TileLoad(matrix, (arith.AddI(first, word).result, start), amx.FACTOR).result)
             if i % width == 0:
-                place = (*product.before(op.rows, m), product.at(op.rows, m, down[i // width]), word)
-                a = amx.TileLoad(left, place, amx.FACTOR).result
+                a = product.tile_of_rows(rows[i // width], around.counter)
             updated.append(amx.TileMulF(a, b[i % width], total).result)
         scf.Yield(tuple(updated))
     for at, total in zip(places, around.results):
         amx.TileStore(sums, at, total)
-
-
-def _plus(first: Value, more: int) -> Value:
-    return arith.AddI(first, arith.constant(more, index)).result if more else first
 
 
 # -- vectors ----------------------------------------------------------------------------------------------------------

@@ -1,18 +1,23 @@
 """The schedule of a product on the tiles of AMX.
 
-The rows of a block are packed for all panels of columns; each panel is packed once for all rows of a block, or read
-where it is, and meets the rows tile by tile (lower_kernel/matrices.py). What follows the sums is done panel by panel,
-while they are in cache. If there are many terms, slices of them are added one after the other, and the sums of a block
-lie in memory meanwhile.
+The rows of a block are packed for all panels of columns, or read where they are. Each panel is packed once for all
+rows of a block, or read where it is, and meets the rows tile by tile (lower_kernel/matrices.py). What follows the sums
+is done panel by panel, while they are in cache. If there are many terms of packed rows, slices of them are added one
+after the other, and the sums of a block lie in memory meanwhile.
+
+The rows of an image whose channels are last are read where they are: blocks of channels are rows of tiles. Each line of
+a window begins elsewhere in the image, and a tile may have the last pixels of a line and the first ones of the next.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from mlc.dialects import loop
 from mlc.dialects.loop import For, Kernel, ScratchType
-from mlc.dialects.loop.pairs import BLOCK
+from mlc.dialects.loop.pairs import BLOCK, distance_of_rows
+from mlc.ir.affine import step_along
 from mlc.ir.core import Value, before
 from mlc.passes.schedule.contraction_cpu import has_more_rows, vector_dimension
 from mlc.passes.schedule.extents import ceil, even, guess
@@ -22,6 +27,7 @@ from mlc.passes.schedule.transforms import (
     enclosing_loops,
     in_words,
     interchange,
+    outside,
     packed,
     record,
     split_k,
@@ -86,10 +92,14 @@ def schedule_vectors(kernel: Kernel, rows: list[int], n: int) -> None:
 
 
 def schedule_tiles(kernel: Kernel, rows: list[int], n: int) -> None:
-    """Pack both factors, and multiply the panels."""
+    """Pack both factors, or read them where they are, and multiply the panels."""
     m, k = rows[-1], contraction(kernel)[1].dim
     terms = kernel.domain[k]
     assert isinstance(terms, int)
+    place = rows_in_memory(kernel, rows, n, k)
+    if place is not None:
+        schedule_rows_in_memory(kernel, place, n)
+        return
     slice, divided = even(terms, SLICE, BLOCK), terms > SLICE
     tile(kernel, m, even(kernel.domain[m], min(ROWS, CACHE // (2 * slice)), LANES))
     tile(kernel, n, even(kernel.domain[n], columns_of_task(kernel, n, SUMS if divided else COLUMNS), PANEL),
@@ -101,6 +111,54 @@ def schedule_tiles(kernel: Kernel, rows: list[int], n: int) -> None:
     multiply_panels(kernel, n)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Rows that are read where they are: their dimension and how many of its points are in a block, and those of the
+    one before it, if both are multiplied as one, with the distance of its points in rows."""
+
+    m: int
+    points: int
+    line: int = -1
+    lines: int = 1
+    pitch: int = 0
+
+
+def rows_in_memory(kernel: Kernel, rows: list[int], n: int, k: int) -> Rows | None:
+    """The rows of a product, if tiles of them can be loaded from memory: as many as a tile has, at one distance."""
+    left, _ = sides(kernel, n)
+    load, m, extent = left.op, rows[-1], kernel.domain[rows[-1]]
+    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles or not isinstance(extent, int):
+        return None
+    distance = distance_of_rows(load.map, load.buffer, m, k, kernel.domain[k])
+    if distance is None:
+        return None
+    most = max(2 * LANES, ceil(extent, LANES) * LANES) if extent < LANES else ceil(extent, LANES) * LANES
+    for line in rows[-2:-1]:
+        step, lines = step_along(loop.position(load.map, load.buffer), line), kernel.domain[line]
+        if isinstance(step, int) and isinstance(lines, int) and step % distance == 0 and (
+                extent <= step // distance <= most):
+            pitch = step // distance
+            block = even(lines, max(1, ROWS // pitch), 1)
+            if ((lines % block or block) - 1) * pitch + extent >= LANES:
+                return Rows(m, extent, line, block, pitch)
+    points = even(extent, ROWS, LANES)
+    return Rows(m, points) if (extent % points or points) >= LANES else None
+
+
+def schedule_rows_in_memory(kernel: Kernel, rows: Rows, n: int) -> None:
+    """Multiply rows that are read where they are, all of their terms at a time."""
+    few = next(i for i in range(EPILOGUE, 0, -1) if not rows.pitch or ceil(rows.points, i) * i <= rows.pitch)
+    tile(kernel, rows.m, ceil(rows.points, few) * few)     # the last sums of a line are before those of the next one
+    if rows.pitch:
+        tile(kernel, rows.line, rows.lines)
+    tile(kernel, n, even(kernel.domain[n], columns_of_task(kernel, n, COLUMNS), PANEL), vector=True, lanes=LANES)
+    strip_mine(kernel, rows.m, few)
+    if rows.pitch:
+        strip_mine(kernel, rows.line, 1)
+    strip_mine(kernel, n, PANEL)
+    multiply_panels(kernel, n, rows)
+
+
 def columns_of_task(kernel: Kernel, n: int, most: int) -> int:
     """The columns of a block: as many that there are enough tasks, which have enough work."""
     work = prod(map(guess, kernel.domain))
@@ -109,13 +167,19 @@ def columns_of_task(kernel: Kernel, n: int, most: int) -> int:
     return min(most, ceil(guess(kernel.domain[n]), ceil(tasks, blocks)))
 
 
-def multiply_panels(kernel: Kernel, n: int) -> None:
+def multiply_panels(kernel: Kernel, n: int, place: Rows | None = None) -> None:
     """Replace the sum in each tile of a block by that of its panels, which is the sum of all terms or is added to what
-    is in memory."""
+    is in memory. Rows are packed, or read at their `place`."""
     sum, contract = contraction(kernel)
     k, start = contract.dim, sum.operands[0].op
     left, right = sides(kernel, n)
-    rows = packed(kernel, left, k, 0, k)
+    load = left.op
+    if place is not None and isinstance(load, loop.Load):
+        with before(outside(contract, left), contract.loc):
+            type = ScratchType(tuple(sorted(left.type.dims)), left.type.dtype)
+            rows: Value = loop.Words(type, load.buffer, load.map, k).result
+    else:
+        rows = packed(kernel, left, k, 0, k)
     along = next(op for op in enclosing_loops(sum) if op.dim not in right.type.dims)
     columns = columns_in_memory(kernel, right, along, k)
     if columns is None:
@@ -123,13 +187,14 @@ def multiply_panels(kernel: Kernel, n: int) -> None:
     with before(along, contract.loc):
         divided = isinstance(start, loop.LoadScratch)
         sums = start.scratch if isinstance(start, loop.LoadScratch) else memory_of_sums(kernel, contract.result)
-        loop.ContractPanels(sums, rows, columns, dim=k, from_zero=not divided)
+        loop.ContractPanels(sums, rows, columns, dim=k, from_zero=not divided,
+                            pitch=place.pitch if place is not None else 0)
     if divided:
         along.erase()
     else:
         with before(sum, contract.loc):
             sum.replace_by(loop.LoadScratch(sums).result)
-    record(kernel, "multiply_panels", dim=f"{k}")
+    record(kernel, "multiply_panels", dim=f"{k}", rows="packed" if place is None else "in place")
 
 
 def memory_of_sums(kernel: Kernel, tile: Value) -> Value:

@@ -304,11 +304,12 @@ def outside(reader: Op, factor: Value) -> For:
     return next(op for op in enclosing_loops(reader) if op.dim not in factor.type.dims)
 
 
-def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: int = -1,
+def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: int = -1, reversed: bool = False,
            reader: Op | None = None) -> Value:
     """Fill a panel with a factor, or with the tile that it is extended from, before the loop `outside` of it.
 
-    If it is interleaved along a dimension, whole words are filled at a time. `reader` is by default the contraction.
+    If it is interleaved along a dimension, whole words are filled at a time, whose terms may be `reversed`. `reader` is
+    by default the contraction.
     """
     contract = reader or contraction(kernel)[1]
     loops, target = enclosing_loops(contract), outside(contract, factor)
@@ -326,7 +327,8 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
         lanes = lanes_of_copy(factor, interleaved, run or (blocks[-1] if blocks else kernel.domain[interleaved]))
         sizes[interleaved] = lanes or sizes[interleaved]
     with before(target, contract.loc):
-        buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype), interleaved=interleaved).result
+        type = ScratchType(tuple(dims), factor.type.dtype)
+        buffer = loop.Scratch(type, interleaved=interleaved, reversed=reversed).result
 
         def fill() -> None:
             mapping: dict[Value, Value] = {}
@@ -441,7 +443,9 @@ def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
         tile = extended(getattr(contract, side))
         assert tile is not None
         target = outside(contract, tile)
-        panels[side] = in_words(kernel, tile, target, contract.dim) or packed(kernel, tile, vector, size, contract.dim)
+        reversed = tile.type.dtype == bf16
+        panels[side] = in_words(kernel, tile, target, contract.dim, reversed) or (
+            packed(kernel, tile, vector, size, contract.dim, reversed))
         if unsigned is None:
             with before(target, contract.loc):
                 exponents[side] = loop.LeastExponent(panels[side]).result
@@ -457,12 +461,12 @@ def interleave(kernel: Kernel, sides: Mapping[str, tuple[int, int]]) -> None:
     record(kernel, "interleave", **{side: f"{vector}" for side, (vector, _) in sides.items()})
 
 
-def in_words(kernel: Kernel, tile: Value, target: For, k: int) -> Value | None:
+def in_words(kernel: Kernel, tile: Value, target: For, k: int, reversed: bool = False) -> Value | None:
     """A tile of narrow numbers as a panel that is read where it is, if the terms along k share words there."""
     load, terms = tile.op, kernel.domain[k]
     if not isinstance(load, loop.Load) or load.mask is not None or load.tiles or not isinstance(terms, int):
         return None
-    found = loop.words_of_runs(loop.position(load.map, load.buffer), k, terms, tile.type.dtype)
+    found = loop.words_of_runs(loop.position(load.map, load.buffer), k, terms, tile.type.dtype, reversed)
     if found is None:
         return None
     for around in enclosing_loops(target):
@@ -478,7 +482,7 @@ def in_words(kernel: Kernel, tile: Value, target: For, k: int) -> Value | None:
         return None
     dims = sorted(tile.type.dims, key=lambda d: (d == lanes, d < kernel.parallel, d))
     with before(target, load.loc):
-        return loop.Words(ScratchType(tuple(dims), tile.type.dtype), load.buffer, load.map, k).result
+        return loop.Words(ScratchType(tuple(dims), tile.type.dtype), load.buffer, load.map, k, reversed).result
 
 
 def has_whole_vectors(load: loop.Load, d: int) -> bool:

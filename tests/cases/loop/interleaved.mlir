@@ -13,7 +13,7 @@ func.func @f(%x: memref<37x43xbf16>, %y: memref<43x40xbf16>, %z: memref<37x40xf3
       loop.yield
     }
     loop.for {dim = 2} {
-      %rows = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+      %rows = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d0xd2xbf16>
       loop.for {dim = 0} {
         loop.for {dim = 2, size = 16, vector = true} {
           %1 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<37x43xbf16>) -> !loop.tile<d0xd2xbf16>
@@ -23,7 +23,7 @@ func.func @f(%x: memref<37x43xbf16>, %y: memref<43x40xbf16>, %z: memref<37x40xf3
         loop.yield
       }
       %a = loop.least_exponent %rows : (!loop.scratch<d0xd2xbf16>) -> !loop.tile<i32>
-      %columns = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+      %columns = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d2xd1xbf16>
       loop.for {dim = 2, size = 2} {
         %2 = loop.load %y {map = affine_map<(d0, d1, d2) -> (d2, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<43x40xbf16>) -> !loop.tile<d1xd2xbf16>
         loop.store_scratch %2, %columns : (!loop.tile<d1xd2xbf16>, !loop.scratch<d2xd1xbf16>) -> ()
@@ -68,7 +68,7 @@ func.func @f(%x: memref<37x43xbf16>, %y: memref<40x43xbf16>, %z: memref<37x40xf3
       loop.yield
     }
     loop.for {dim = 2} {
-      %rows = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd0xbf16>
+      %rows = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d2xd0xbf16>
       loop.for {dim = 2, size = 2} {
         loop.for {dim = 0, size = 16, vector = true} {
           %1 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<37x43xbf16>) -> !loop.tile<d0xd2xbf16>
@@ -78,7 +78,7 @@ func.func @f(%x: memref<37x43xbf16>, %y: memref<40x43xbf16>, %z: memref<37x40xf3
         loop.yield
       }
       %a = loop.least_exponent %rows : (!loop.scratch<d2xd0xbf16>) -> !loop.tile<i32>
-      %columns = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+      %columns = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d2xd1xbf16>
       loop.for {dim = 2, size = 32} {
         %2 = loop.load %y {map = affine_map<(d0, d1, d2) -> (d1, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<40x43xbf16>) -> !loop.tile<d1xd2xbf16>
         loop.store_scratch %2, %columns : (!loop.tile<d1xd2xbf16>, !loop.scratch<d2xd1xbf16>) -> ()

@@ -51,8 +51,8 @@ func.func @f(%x: memref<8x8xbf16>) {
 // -----
 func.func @f(%x: memref<8x8xbf16>) {
   loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
-    %0 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
-    %1 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    %0 = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d0xd2xbf16>
+    %1 = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d2xd1xbf16>
     %2 = loop.least_exponent %0 : (!loop.scratch<d0xd2xbf16>) -> !loop.tile<i32>
     %3 = loop.contract_interleaved %0, %1, %2, %2 {dim = 2} : (!loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>, !loop.tile<i32>, !loop.tile<i32>) -> !loop.tile<d0xd1xf32>  // error: error[MLC0151]: loop.contract_interleaved: !loop.tile<i32> is not the least exponent of its !loop.scratch<d2xd1xbf16>
     loop.end
@@ -81,7 +81,7 @@ func.func @f(%x: memref<8x8xi8>) {
 // -----
 func.func @f(%x: memref<8x8xbf16>) {
   loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
-    %0 = loop.words %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, interleaved = 2} : (memref<8x8xbf16>) -> !loop.scratch<d0xd2xbf16>  // error: error[MLC0151]: loop.words: the terms along d2 share no words of memref<8x8xbf16>
+    %0 = loop.words %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, interleaved = 2, reversed = true} : (memref<8x8xbf16>) -> !loop.scratch<d0xd2xbf16>  // error: error[MLC0151]: loop.words: the terms along d2 share no words of memref<8x8xbf16>
     loop.end
   }
   func.return
@@ -111,6 +111,26 @@ func.func @f(%x: memref<8x8xbf16>) {
     loop.for {dim = 2, size = 8, lanes = 4} {  // error: error[MLC0152]: loop.for: lanes = 4, but blocks of 8 are no such vectors
       loop.yield
     }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x8xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d0xd2xbf16>
+    %1 = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    %2 = loop.least_exponent %0 : (!loop.scratch<d0xd2xbf16>) -> !loop.tile<i32>
+    %3 = loop.least_exponent %1 : (!loop.scratch<d2xd1xbf16>) -> !loop.tile<i32>
+    %4 = loop.contract_interleaved %0, %1, %2, %3 {dim = 2} : (!loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>, !loop.tile<i32>, !loop.tile<i32>) -> !loop.tile<d0xd1xf32>  // error: error[MLC0151]: loop.contract_interleaved: the terms of a word of !loop.scratch<d2xd1xbf16> are not reversed
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x8xi8>) {
+  loop.kernel {symbols = [], domain = [8, 8, 8], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d0xd2xi8>  // error: error[MLC0151]: loop.scratch: reversed words of !loop.scratch<d0xd2xi8>, which is no interleaved panel of bf16
     loop.end
   }
   func.return

@@ -43,6 +43,35 @@ func.func @f(%x: memref<40x64xbf16>, %y: memref<64x40xbf16>, %z: memref<40x40xf3
 // CHECK: amx.tile_mulf
 // CHECK: amx.tile_store
 // -----
+// Rows of an image, three of 7 points that are 9 apart in memory, are read where they are: two tiles of 16 rows, the last
+// of which begins at row 9, and all terms of a window of 2 x 2 at a time.
+func.func @windows(%x: memref<4x9x64xbf16>, %w: memref<256x16xbf16>, %z: memref<3x7x16xf32>) {
+  loop.kernel {symbols = [], domain = [3, 7, 16, 256], iterator_types = ["parallel", "parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [3, 8, 16, 32], vector = 2>} {
+    %columns = loop.scratch {interleaved = 3} : () -> !loop.scratch<d3xd2xbf16>
+    loop.for {dim = 3, size = 2} {
+      %0 = loop.load %w {map = affine_map<(d0, d1, d2, d3) -> (d3, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<256x16xbf16>) -> !loop.tile<d2xd3xbf16>
+      loop.store_scratch %0, %columns : (!loop.tile<d2xd3xbf16>, !loop.scratch<d3xd2xbf16>) -> ()
+      loop.yield
+    }
+    %rows = loop.words %x {map = affine_map<(d0, d1, d2, d3) -> (d0 + d3 floordiv 128, d1 + (d3 floordiv 64) mod 2, d3 mod 64)>, interleaved = 3} : (memref<4x9x64xbf16>) -> !loop.scratch<d0xd1xd3xbf16>
+    %sums = loop.scratch : () -> !loop.scratch<d0xd1xd2xf32>
+    loop.contract_panels %sums, %rows, %columns {dim = 3, from_zero = true, pitch = 9} : (!loop.scratch<d0xd1xd2xf32>, !loop.scratch<d0xd1xd3xbf16>, !loop.scratch<d3xd2xbf16>) -> ()
+    loop.for {dim = 0, size = 1} {
+      loop.for {dim = 1, size = 4} {
+        %1 = loop.load_scratch %sums : (!loop.scratch<d0xd1xd2xf32>) -> !loop.tile<d0xd1xd2xf32>
+        loop.store %1, %z {map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xd2xf32>, memref<3x7x16xf32>) -> ()
+        loop.yield
+      }
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// CHECK-NOT: memref<3x7x256xi32>
+// CHECK: amx.tile_load {{.*}} memref<36x64xbf16>
+// CHECK: amx.tile_store {{.*}} memref<27x32xf32>
+// -----
 // blocks that are not scheduled are added term by term
 func.func @f(%x: memref<3x64xbf16>, %y: memref<64x5xbf16>, %z: memref<3x5xf32>) {
   loop.kernel {symbols = [], domain = [3, 5, 64], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32]>} {

@@ -31,3 +31,36 @@ func.func @f(%x: memref<8x40xbf16>) {
   }
   func.return
 }
+// -----
+func.func @f(%x: memref<4x9x64xbf16>) {
+  loop.kernel {symbols = [], domain = [3, 7, 16, 256], iterator_types = ["parallel", "parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [3, 8, 16, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xd2xf32>
+    %b = loop.scratch {interleaved = 3} : () -> !loop.scratch<d3xd2xbf16>
+    %a = loop.words %x {map = affine_map<(d0, d1, d2, d3) -> (d0 + d3 floordiv 128, d1 + (d3 floordiv 64) mod 2, d3 mod 64)>, interleaved = 3} : (memref<4x9x64xbf16>) -> !loop.scratch<d0xd1xd3xbf16>
+    loop.contract_panels %s, %a, %b {dim = 3, pitch = 9} : (!loop.scratch<d0xd1xd2xf32>, !loop.scratch<d0xd1xd3xbf16>, !loop.scratch<d3xd2xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: rows along d1 of memref<4x9x64xbf16> are not read where they are
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4x9x64xbf16>) {
+  loop.kernel {symbols = [], domain = [3, 7, 16, 256], iterator_types = ["parallel", "parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [3, 8, 16, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xd2xf32>
+    %b = loop.scratch {interleaved = 3} : () -> !loop.scratch<d3xd2xbf16>
+    %a = loop.words %x {map = affine_map<(d0, d1, d2, d3) -> (d0 + d3 floordiv 128, d1 + (d3 floordiv 64) mod 2, d3 mod 64)>, interleaved = 3} : (memref<4x9x64xbf16>) -> !loop.scratch<d0xd1xd3xbf16>
+    loop.contract_panels %s, %a, %b {dim = 3, from_zero = true, pitch = 10} : (!loop.scratch<d0xd1xd2xf32>, !loop.scratch<d0xd1xd3xbf16>, !loop.scratch<d3xd2xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: pitch = 10 is not the distance along d0 in points of d1
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x32xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 32], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xf32>
+    %a = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+    %b = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    loop.contract_panels %s, %a, %b {dim = 2, pitch = 8} : (!loop.scratch<d0xd1xf32>, !loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: pitch = 8 of rows that are not read where they are
+    loop.end
+  }
+  func.return
+}

@@ -5,14 +5,14 @@
 // Columns of bf16 lie in memory in pairs of terms, the second one first: they are read where they are.
 func.func @pairs(%x: memref<6x10xbf16>, %w: memref<1x5x32x2xbf16>, %z: memref<6x32xf32>) {
   loop.kernel {symbols = [], domain = [6, 32, 10], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [6, 32, 1], vector = 1, lanes = 16>} {
-    %rows = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+    %rows = loop.scratch {interleaved = 2, reversed = true} : () -> !loop.scratch<d0xd2xbf16>
     loop.for {dim = 2, size = 16, vector = true} {
       %0 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<6x10xbf16>) -> !loop.tile<d0xd2xbf16>
       loop.store_scratch %0, %rows : (!loop.tile<d0xd2xbf16>, !loop.scratch<d0xd2xbf16>) -> ()
       loop.yield
     }
     %a = loop.least_exponent %rows : (!loop.scratch<d0xd2xbf16>) -> !loop.tile<i32>
-    %columns = loop.words %w {map = affine_map<(d0, d1, d2) -> (0, d2 floordiv 2, d1, -(d2 mod 2) + 1)>, interleaved = 2} : (memref<1x5x32x2xbf16>) -> !loop.scratch<d2xd1xbf16>
+    %columns = loop.words %w {map = affine_map<(d0, d1, d2) -> (0, d2 floordiv 2, d1, -(d2 mod 2) + 1)>, interleaved = 2, reversed = true} : (memref<1x5x32x2xbf16>) -> !loop.scratch<d2xd1xbf16>
     %b = loop.least_exponent %columns : (!loop.scratch<d2xd1xbf16>) -> !loop.tile<i32>
     %1 = loop.contract_interleaved %rows, %columns, %a, %b {dim = 2} : (!loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>, !loop.tile<i32>, !loop.tile<i32>) -> !loop.tile<d0xd1xf32>
     loop.store %1, %z {map = affine_map<(d0, d1, d2) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<6x32xf32>) -> ()
