@@ -22,7 +22,7 @@ from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
 from mlc.frontend.signature import name_of
-from mlc.frozen import mark_weights
+from mlc.frozen import mark_constants, mark_weights
 from mlc.ir import html, sizes
 from mlc.ir.diag import UserError
 from mlc.ir.instrumentation import CHECKS, NONE
@@ -231,7 +231,8 @@ class CompiledFunction:
     def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
         """Lower the function for these arguments, as `mlc.lower`.
 
-        Tensors that it reaches by itself are constants of the module, unless it changes any.
+        Tensors that it reaches by itself are constants of the module, unless it changes any; those of a frozen function
+        are arguments, of which a function of its own computes what the code takes.
 
         Args:
             args: Arrays or specifications.
@@ -247,7 +248,9 @@ class CompiledFunction:
         vendor = call.target_device.partition(":")[0]
         gpu = None if call.target_device == CPU else self.placement.target or Target.default(vendor)
         recorded = record(call)
-        if recorded.captures is not None and recorded.captures.tensors() and not recorded.has_effects:
+        if self.freeze:
+            mark_constants(recorded, len(call.arrays), self.signature.name)
+        elif recorded.captures is not None and recorded.captures.tensors() and not recorded.has_effects:
             recorded = record(call, captures=False)        # a module that says everything by itself
         return Lowered(recorded.trace.module, level, gpu, self.placement.precision)
 

@@ -162,6 +162,22 @@ def test_convolutions(image: tuple[int, ...], checked: bool) -> None:
     assert difference(np.asarray(f(mlc.tensor(x))), np.maximum(expected, 0), "bits") is None
 
 
+@native
+@pytest.mark.parametrize("size, stride", [(3, 1), (1, 1), (3, 2), (1, 2)])
+def test_convolutions_between_others_pack_nothing(size: int, stride: int) -> None:
+    """Weights are in panels, and an image has its channels last."""
+    first, second = (mlc.tensor(numbers("normal", (64, 64, n, n), i)) for i, n in enumerate((3, size)))
+
+    def f(x: Any) -> Any:
+        y = mlc.relu(mlc.nn.functional.conv2d(x, first, padding=1))
+        return mlc.relu(mlc.nn.functional.conv2d(y, second, stride=stride, padding=size // 2))
+
+    x = mlc.tensor(numbers("normal", (1, 64, 14, 14), 3))
+    lowered = mlc.lower(mlc.compile(f, freeze=True), [x], level="loop")
+    *_, product = lowered.module.inside(loop.ContractPanels)
+    assert [type(v.op) for v in (product.rows, product.columns)] == [loop.Words, loop.Words]
+
+
 # -- everywhere -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("level", pipeline.LEVELS)
 def test_every_level_has_the_same_bits(level: str) -> None:

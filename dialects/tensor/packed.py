@@ -161,8 +161,10 @@ class Unpack(_Panels, name="tensor.unpack"):
 def panels_of(factor: Value, widened: bool = False) -> Unpack | None:
     """The operation by which a factor of a product, broadcast or not, is read from panels; None if it is not. With
     `widened`, its elements may be of a narrower type there."""
-    source = factor.op.x.op if isinstance(factor.op, BroadcastTo) else factor.op
+    source = factor.op
     if widened and isinstance(source, Cast):
+        source = source.x.op
+    if isinstance(source, BroadcastTo):
         source = source.x.op
     return source if isinstance(source, Unpack) else None
 

@@ -63,7 +63,7 @@ def pack_factors(function: Func, known: set[Value], narrow: frozenset[ScalarType
             continue
         x, wide = _from_panels(op, columns, made), op.operands[columns.side].type
         with before(op, op.loc.through("hoist_constants")):
-            op.set_operand(columns.side, broadcast_to(cast(x, wide.dtype), wide.shape))
+            op.set_operand(columns.side, cast(broadcast_to(x, wide.shape), wide.dtype))
     for sum in list(function.inside(tensor.ReduceFma)):
         _pack_window(sum, known, made)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from mlc.dialects import amx, arith, loop, math, memref, scf
+from mlc.dialects import amx, arith, loop, math, memref, scf, vector
 from mlc.dialects.loop.pairs import BLOCK, SIDE, distance_of_rows
 from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
@@ -58,6 +58,7 @@ class Product:
         self.blocks = low.number(sizes.divide(extent(low, op.dim), BLOCK))
         self.m, self.n = op.rows.type.dims[-2], op.columns.type.dims[-1]
         self.first = op.rows.type.dims[-3] if op.pitch else self.m     # that of the first index of a row
+        self.zeros = _zeros(4) if op.from_zero else []
 
     @property
     def count(self) -> Dim:
@@ -133,6 +134,18 @@ class Product:
         return self.in_memory(panel.op, panel.op.runs[1], {self.n: column})
 
 
+def _zeros(count: int) -> list[Value]:
+    """So many tiles of zeros in memory, each with all of its rows in one place, from which it is loaded: a tile that is
+    made once for several sums would be copied, for which there is no instruction."""
+    line = VectorType((SIDE,), f32)
+    buffer = memref.Alloca(MemRefType((count * SIDE,), f32), alignment=4 * SIDE).result
+    for i in range(count):
+        vector.Store(arith.constant(0.0, line), buffer, (arith.constant(i * SIDE, index),))
+    return [memref.ReinterpretCast(
+        buffer, (), (), (), static_offsets=(i * SIDE,), static_sizes=(SIDE, SIDE), static_strides=(0, 1),
+        type=MemRefType((SIDE, SIDE), f32, (0, 1), i * SIDE)).result for i in range(count)]
+
+
 def _reshaped(buffer: Value, shape: tuple[int, ...]) -> Value:
     """Memory with another shape."""
     if buffer.type.shape == shape:
@@ -188,8 +201,8 @@ def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequen
     sums = product.sums()
     right = [product.first_words(j) for j in columns]
     places = [product.sum_at(i, arith.constant(j, index)) for i in rows for j in columns]
-    totals = [amx.TileZero(amx.SUMS).result if op.from_zero else amx.TileLoad(sums, at, amx.SUMS).result
-              for at in places]
+    sources = [(zeros, (arith.constant(0, index),) * 2) for zeros in product.zeros] or [(sums, at) for at in places]
+    totals = [amx.TileLoad(memory, at, amx.SUMS).result for memory, at in sources[:len(places)]]
     around = scf.loop(arith.constant(0, index), product.blocks, arith.constant(1, index), totals, f"i{op.dim}")
     with at_end(around.block), low.scoped():
         word = arith.MulI(around.counter, arith.constant(SIDE, index)).result
