@@ -5,7 +5,9 @@ gives  LOOP
 why    a short innermost dimension would leave vectors partly empty; one long dimension fills them
 
 Dimensions d and d+1 are coalesced if each buffer has either both as adjacent axes, with the whole extent of d+1, or
-neither. The buffers are then reinterpreted with the two axes as one. Results are bitwise the same.
+neither. The buffers are then reinterpreted with the two axes as one. Results are bitwise the same. So are words of a
+few elements with what lies beside them, if that holds for what is stored and nothing is reduced: what is loaded is
+gathered for whole vectors.
 
 Before that, the dimensions of a kernel whose accesses are contiguous along another one than the last are put in the
 order in which its result lies in memory, as that of an image with channels last: loops nest in this order. A product
@@ -19,6 +21,7 @@ from dataclasses import replace
 from mlc.dialects import arith, loop, memref
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel, ScratchType, TileType
+from mlc.ir import sizes
 from mlc.ir.affine import AffineMap, dims_of
 from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Value, before
@@ -27,6 +30,9 @@ from mlc.ir.types import MemRefType, index
 from mlc.passes.analysis.accesses import best_dimension, stride
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.transforms import interchange
+
+WORDS = (2, 4)
+"""The elements of a word of 32 bits."""
 
 
 def run(module: Op) -> None:
@@ -66,6 +72,8 @@ def mergeable(kernel: Kernel) -> int | None:
 
 def fits(op: Op, kernel: Kernel, d: int) -> bool:
     """Whether an operation can be written with d and d+1 as one dimension."""
+    if isinstance(op, loop.Load) and d + 2 == len(kernel.domain) and kernel.domain[d + 1] in WORDS and not op.tiles:
+        return True
     if isinstance(op, loop.Load | loop.Store):
         return position(op, kernel, d) is not None or not op.map.used_dims & {d, d + 1}
     if isinstance(op, loop.Index):
@@ -140,6 +148,9 @@ def copy_ops(source: Block, target: Block, kernel: Kernel, d: int, views: dict[t
             if axis is not None:
                 operands[op.operands.index(op.buffer)] = views[op.buffer, axis]
                 attrs["map"] = op.map.drop_result(axis + 1)
+            elif op.map.used_dims & {d, d + 1}:
+                both, n = loop.coordinate(d), kernel.domain[d + 1]
+                attrs["map"] = op.map.replace_dims({d: sizes.divide(both, n), d + 1: sizes.modulo(both, n)})
             attrs["map"] = without(attrs["map"], d)
         elif isinstance(op, loop.Index):
             attrs["map"] = without(op.map, d)

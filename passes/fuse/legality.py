@@ -49,8 +49,8 @@ class Legality:
                 return True                              # a product of any size reads bf16
             return not order_of(op).startswith("mma<") and self.narrow.issuperset(types) and (
                 types[0] == bf16 or types[0] != types[1]) and not any(reads_few_rows(op, v) for v in op.operands)
-        return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
-            self.is_read_in_words(user) for user in op.results[0].users)
+        return (moves_elements(op) and not isinstance(op, tn.Pack) and not is_done_before_tensor_cores(op)
+                and bool(op.results[0].uses) and all(self.is_read_in_words(user) for user in op.results[0].users))
 
     def why_not_share(self, producer: Group, consumer: Group) -> str | None:
         """Why two groups cannot share a loop."""
@@ -160,6 +160,8 @@ class Legality:
             return why
         if any(isinstance(op, tn.DotBlocks | tn.DotGroups) for op in consumer.ops):
             return "a product reads its factors many times"
+        if any(isinstance(op, tn.Unpack) and are_panels(op.x) and op.x.op in producer.ops for op in consumer.ops):
+            return "panels are read as they lie in memory"
         if not self.copied.isdisjoint(producer.ops):
             return "attention copies its operands as they are in memory"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
@@ -200,10 +202,12 @@ def is_below_copies(op: Op) -> bool:
     Those are elements of windows and broadcasts. Padding is materialized for contractions of few rows, and for those
     whose other factor is in panels: they read it element by element, while others pack what they read. Rows that are
     taken from a table are materialized for the latter, as each panel reads them anew. A concatenation of many operands,
-    each of which is asked for whether it has an element, is materialized before every contraction.
+    each of which is asked for whether it has an element, is materialized before every contraction, and so are panels.
     """
     if isinstance(op, tn.Concat):
         return len(op.xs) > FEW_OPERANDS
+    if isinstance(op, tn.Pack):
+        return are_panels(op.result)
     if not isinstance(op, tn.Transpose | tn.Reverse | tn.Pad | tn.Take):
         return False
     work: list[tuple[Value, bool]] = [(op.results[0], isinstance(op, tn.Take))]
@@ -217,6 +221,11 @@ def is_below_copies(op: Op) -> bool:
             if moves_elements(user):
                 work.append((user.results[0], several or isinstance(user, tn.Windows | tn.BroadcastTo)))
     return False
+
+
+def are_panels(x: Value) -> bool:
+    """Whether a tensor has elements in panels, as a product reads them."""
+    return isinstance(x.op, tn.Pack) and any(isinstance(user, tn.Unpack) for user in x.users)
 
 
 def is_done_before_tensor_cores(op: Op) -> bool:

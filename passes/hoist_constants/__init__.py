@@ -23,14 +23,18 @@ from mlc.ir.types import bf16, i8, ui8
 from mlc.passes.analysis.constant_values import ConstantValues
 from mlc.passes.forms import FIXED
 from mlc.passes.hoist_constants.outlining import outline
-from mlc.passes.hoist_constants.panels import pack_factors
+from mlc.passes.hoist_constants.panels import pack_factors, pack_weights
 
 
 def run(module: Op, panels: bool = False, pairs: bool = False, quads: bool = False) -> None:
     """Outline the constants of all functions that are called with any; `panels`, `pairs` and `quads` as above."""
+    narrow = frozenset((bf16,) * pairs + (i8, ui8) * quads)
     if not any(CONSTANTS in function.attrs for function in func.functions(module)):
+        if pairs:
+            for function in func.functions(module):
+                pack_weights(function, narrow)
         return
-    values, narrow = ConstantValues(module), frozenset((bf16,) * pairs + (i8, ui8) * quads)
+    values = ConstantValues(module)
     for function in values.arguments:
         if values.arguments[function]:
             lift(function, values)

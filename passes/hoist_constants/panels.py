@@ -59,13 +59,30 @@ def pack_factors(function: Func, known: set[Value], narrow: frozenset[ScalarType
         if (of_columns := without_columns(op, known, narrow)) is not None:
             op = of_columns
         columns = columns_of(op, known, narrow)
-        if columns is None or not allowed("panels", op):
-            continue
-        x, wide = _from_panels(op, columns, made), op.operands[columns.side].type
-        with before(op, op.loc.through("hoist_constants")):
-            op.set_operand(columns.side, cast(broadcast_to(x, wide.shape), wide.dtype))
+        if columns is not None and allowed("panels", op):
+            _read_panels(op, columns, made)
     for sum in list(function.inside(tensor.ReduceFma)):
         _pack_window(sum, known, made)
+
+
+def pack_weights(function: Func, narrow: frozenset[ScalarType]) -> None:
+    """Pack the weights of the convolutions in a function that tiles of a matrix unit multiply: in each call, as they
+    are no constants, but once for all pixels. The result, and so the next image, then has its channels last."""
+    views, made = set[Value](function.args), dict[Columns, Value]()
+    for op in function.block:
+        if isinstance(op, tensor.DotGeneral) and is_on_tiles(op) and len(op.free(1)) > 1:
+            columns = columns_of(op, views - {op.rhs}, narrow)
+            if columns is not None and columns.side == 0 and allowed("panels", op):
+                _read_panels(op, columns, made)
+        elif isinstance(op, tensor.Cast | tensor.Reshape | tensor.Transpose | tensor.Reverse) and op.x in views:
+            views.add(op.result)
+
+
+def _read_panels(op: tensor.DotGeneral, columns: Columns, made: dict[Columns, Value]) -> None:
+    """Have a product read a factor from its panels."""
+    x, wide = _from_panels(op, columns, made), op.operands[columns.side].type
+    with before(op, op.loc.through("hoist_constants")):
+        op.set_operand(columns.side, cast(broadcast_to(x, wide.shape), wide.dtype))
 
 
 def _pack_window(op: tensor.ReduceFma, known: set[Value], made: dict[Columns, Value]) -> None:

@@ -201,8 +201,9 @@ def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequen
     sums = product.sums()
     right = [product.first_words(j) for j in columns]
     places = [product.sum_at(i, arith.constant(j, index)) for i in rows for j in columns]
-    sources = [(zeros, (arith.constant(0, index),) * 2) for zeros in product.zeros] or [(sums, at) for at in places]
-    totals = [amx.TileLoad(memory, at, amx.SUMS).result for memory, at in sources[:len(places)]]
+    zero = arith.constant(0, index)
+    totals = [amx.TileLoad(product.zeros[i], (zero, zero), amx.SUMS).result if op.from_zero else
+              amx.TileLoad(sums, at, amx.SUMS).result for i, at in enumerate(places)]
     around = scf.loop(arith.constant(0, index), product.blocks, arith.constant(1, index), totals, f"i{op.dim}")
     with at_end(around.block), low.scoped():
         word = arith.MulI(around.counter, arith.constant(SIDE, index)).result

@@ -111,3 +111,32 @@ func.func @chosen(%x: memref<4x5xf32>, %y: memref<4x5xf32>) {
   func.return
 }
 // CHECK: domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], thread_dims = 1, grain_size = 2>
+// -----
+// a word of two elements is coalesced with its neighbours in memory, so that they fill vectors: what is read is gathered
+func.func @words(%x: memref<16x8xf32>, %y: memref<4x16x2xf32>) {
+  loop.kernel {symbols = [], domain = [4, 16, 2], iterator_types = ["parallel", "parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d1, 2*d0 + d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<16x8xf32>) -> !loop.tile<d0xd1xd2xf32>
+    loop.store %0, %y {map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xd2xf32>, memref<4x16x2xf32>) -> ()
+    loop.end
+  }
+  func.return
+}
+// CHECK: domain = [4, 32]
+// CHECK: loop.load {{.*}} affine_map<(d0, d1) -> (d1 floordiv 2, (d1 mod 2) + 2*d0)>
+// -----
+// the elements of a window are added as they were
+func.func @pooled(%x: memref<6x4xf32>, %y: memref<3x2xf32>) {
+  loop.kernel {symbols = [], domain = [3, 2, 2], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xd1xf32>
+    %1 = loop.for %0 {dim = 2} : !loop.tile<d0xd1xf32> {
+    ^bb0(%acc: !loop.tile<d0xd1xf32>):
+      %2 = loop.load %x {map = affine_map<(d0, d1, d2) -> (2*d0 + d2, 2*d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<6x4xf32>) -> !loop.tile<d0xd1xd2xf32>
+      %3 = loop.fold %acc, %2 {dim = 2, kind = "add"} : (!loop.tile<d0xd1xf32>, !loop.tile<d0xd1xd2xf32>) -> !loop.tile<d0xd1xf32>
+      loop.yield %3 : (!loop.tile<d0xd1xf32>) -> ()
+    }
+    loop.store %1, %y {map = affine_map<(d0, d1, d2) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<3x2xf32>) -> ()
+    loop.end
+  }
+  func.return
+}
+// CHECK: domain = [3, 2, 2]

@@ -1,7 +1,7 @@
 // test: pass fuse{machine=bf16_dot:true} bufferize tensor_to_loop coalesce_dimensions vectorize{machine=bf16_dot:true;bf16_tiles:true} loop_to_scf canonicalize cse
 // tolerance: bits
 
-// rows and columns are packed, and multiplied two tiles by two; what is left has tiles of its own
+// rows are read where they are, columns are packed, and two tiles are multiplied by two; what is left has tiles of its own
 func.func @product(%x: tensor<40x64xbf16>, %y: tensor<64x50xbf16>) -> tensor<40x50xbf16> {
   %0 = tensor.cast %x : tensor<40x64xbf16> to tensor<40x64xf32>
   %1 = tensor.cast %y : tensor<64x50xbf16> to tensor<64x50xf32>
@@ -9,8 +9,9 @@ func.func @product(%x: tensor<40x64xbf16>, %y: tensor<64x50xbf16>) -> tensor<40x
   %3 = tensor.cast %2 : tensor<40x50xf32> to tensor<40x50xbf16>
   func.return %3 : tensor<40x50xbf16>
 }
-// CHECK: amx.tile_zero
+// CHECK: amx.tile_load {{.*}} strided<[0, 1]>
 // CHECK: scf.for
+// CHECK: amx.tile_load {{.*}} memref<40x64xbf16>
 // CHECK: amx.tile_mulf
 // -----
 // factors that lie the other way are transposed as they are packed
