@@ -122,7 +122,7 @@ FAULTS: tuple[Fault, ...] = (
            "if [place[a] for a in old] != sorted(place[a] for a in old):", ops="convolution reshape"),
     # a frozen product of bfloat16 with 64 rows: the two terms of a word are exchanged in one factor
     layout("passes/hoist_constants/panels.py",
-           "panels = tensor.Unpack(panels, within, x.type.shape[terms], place, reverse).result",
+           "panels = tensor.Unpack(panels, within, x.type.shape[terms], place, columns.reversed).result",
            "panels = tensor.Unpack(panels, within, x.type.shape[terms], place).result",
            ops="dot_general", blame="hoist_constants"),
     # a = 2 y and a + z, y and z products, z read by nothing else: a is written over z before that is loaded
