@@ -19,7 +19,8 @@ why    results are bitwise reproducible across machines, schedules and batch siz
   products=tf32, so does one of f32 with a multiple of 8 terms, of which tensor cores use 10 mantissa bits:
   `mma<8, tf32>`. Their results differ bitwise from the other lowerings.
 - With tiles, which processors with AMX have, a product of factors of bf16 with a multiple of 32 terms has the order of
-  their instructions: `pairs<32>`. Its results, too, differ bitwise from the other lowerings.
+  their instructions: `pairs<32>`. Its results, too, differ bitwise from the other lowerings. Other numbers of terms,
+  from 16 on, are padded with zeros.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -150,11 +151,12 @@ def _fix(op: Op, products: str, lanes: bool, tiles: bool) -> None:
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
-        order = mma_order(op, products) if products != "fma" else None
-        if order is None and products != "fma" and (padded := padded_for_mma(op, products)):
-            op.replace_by(padded.result)
-            return
-        order = order or (pairs_order(op) if tiles else None)
+        order = mma_order(op, products) if products != "fma" else pairs_order(op) if tiles else None
+        if order is None and (products != "fma" or tiles):
+            padded = padded_for_mma(op, products) if products != "fma" else padded_for_tiles(op)
+            if padded is not None:
+                op.replace_by(padded.result)
+                return
         op.attrs["order"] = order or product_order(op, lanes)
     elif isinstance(op, tn.DotGroups) and not lanes:
         with before(op, op.loc.through("fix_numerics")):
@@ -259,20 +261,38 @@ WORTH_PADDING, STAGE = 128, 64
 a time, so that every row of a factor starts at a multiple of 16 bytes."""
 
 
+WORTH_TILES = 16
+"""Fewest terms of a product that are padded for tiles of AMX: half of a tile's, for any rows and columns."""
+
+
 def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
     """The same product of factors with zeros as further terms, if tensor cores only lack whole blocks; else None."""
-    if len(op.contract) != 1:
-        return None
-    terms = op.lhs.type.shape[op.contract[0][0]]
     sides = [sizes.product(v.type.shape[a] for a in op.free(i)) for i, v in enumerate(op.operands)]
-    if not all(isinstance(n, int) and n >= WORTH_PADDING for n in (terms, *sides)) or not mma_kinds(op, products):
+    many = all(isinstance(n, int) and n >= WORTH_PADDING for n in sides)
+    made = _padded_terms(op, WORTH_PADDING, STAGE) if many and mma_kinds(op, products) else None
+    if made is not None:
+        made.attrs["order"] = mma_order(made, products)
+    return made
+
+
+def padded_for_tiles(op: tn.DotGeneral) -> tn.DotGeneral | None:
+    """The same for tiles of AMX."""
+    made = _padded_terms(op, WORTH_TILES, BLOCK_OF_PAIRS) if mma_kinds(op, "mma") == ["bf16"] else None
+    if made is not None:
+        made.attrs["order"] = pairs_order(made)
+    return made
+
+
+def _padded_terms(op: tn.DotGeneral, fewest: int, block: int) -> tn.DotGeneral | None:
+    """The same product with zeros up to a whole block of terms, if these lie along one axis, and are enough."""
+    terms = op.lhs.type.shape[op.contract[0][0]] if len(op.contract) == 1 else None
+    if not isinstance(terms, int) or terms < fewest:
         return None
     with before(op, op.loc.through("fix_numerics")):
-        made = type(op).make([_padded(v, pair, -terms % STAGE) for v, pair in zip(op.operands, op.contract[0])],
+        made = type(op).make([_padded(v, pair, -terms % block) for v, pair in zip(op.operands, op.contract[0])],
                              dict(op.attrs), None, segments=op.segments, loc=op.loc)
         assert op.parent is not None
         op.parent.insert(made, op)
-    made.attrs["order"] = mma_order(made, products)
     return made
 
 

@@ -8,9 +8,18 @@ func.func @whole_blocks(%x: tensor<5x64xbf16>, %y: tensor<64x6xbf16>) -> tensor<
 }
 // CHECK: order = "pairs<32>"
 // -----
-// a rest, an unknown number of terms and other types of factors stay as they are elsewhere
-func.func @others(%x: tensor<5x40xbf16>, %y: tensor<40x6xbf16>, %a: tensor<5xBxbf16>, %b: tensor<Bx6xbf16>, %c: tensor<5x32xf16>, %d: tensor<32x6xf16>) -> (tensor<5x6xbf16>, tensor<5x6xbf16>, tensor<5x6xf16>) {
+// the terms of the last block are padded with zeros
+func.func @padded(%x: tensor<5x40xbf16>, %y: tensor<40x6xbf16>) -> tensor<5x6xbf16> {
   %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<5x40xbf16>, tensor<40x6xbf16>) -> tensor<5x6xbf16>
+  func.return %0 : tensor<5x6xbf16>
+}
+// CHECK: tensor.pad %x, {{.*}} -> tensor<5x64xbf16>
+// CHECK: tensor.pad %y, {{.*}} -> tensor<64x6xbf16>
+// CHECK: order = "pairs<32>"
+// -----
+// few terms, an unknown number of them and other types of factors stay as they are elsewhere
+func.func @others(%x: tensor<5x15xbf16>, %y: tensor<15x6xbf16>, %a: tensor<5xBxbf16>, %b: tensor<Bx6xbf16>, %c: tensor<5x32xf16>, %d: tensor<32x6xf16>) -> (tensor<5x6xbf16>, tensor<5x6xbf16>, tensor<5x6xf16>) {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<5x15xbf16>, tensor<15x6xbf16>) -> tensor<5x6xbf16>
   %1 = tensor.dot_general %a, %b {batch = [], contract = [[1, 0]]} : (tensor<5xBxbf16>, tensor<Bx6xbf16>) -> tensor<5x6xbf16>
   %2 = tensor.dot_general %c, %d {batch = [], contract = [[1, 0]]} : (tensor<5x32xf16>, tensor<32x6xf16>) -> tensor<5x6xf16>
   func.return %0, %1, %2 : tensor<5x6xbf16>, tensor<5x6xbf16>, tensor<5x6xf16>
