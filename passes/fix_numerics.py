@@ -28,6 +28,7 @@ why    results are bitwise reproducible across machines, schedules and batch siz
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeGuard
 
 from mlc.dialects import arith, math
@@ -163,7 +164,7 @@ def _fix(op: Op, products: str, lanes: bool, tiles: bool) -> None:
             op.replace_by(op.in_lanes())
     elif is_expanded(op):
         with before(op, op.loc.through("fix_numerics")):
-            op.replace_by(map_elements(op.operands, lambda *xs: op.expand(Emitter(), *xs)))
+            op.replace_by(map_elements(op.operands, partial(op.expansion(), Emitter())))
 
 
 def is_fixed(module: Op) -> bool:

@@ -14,11 +14,13 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+import ml_dtypes
 import numpy as np
 import pytest
 from mpmath import mp
 from numpy.typing import NDArray
 
+import mlc
 from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import Entry, build
 from mlc.dialects import expansions
@@ -398,6 +400,26 @@ def test_specials(name: str, dtype: Float) -> None:
     x, expected = np.ascontiguousarray(table.T)
     assert same(interpreted(name, x), expected), list(zip(x, interpreted(name, x), expected))
     assert same(native(name, x.dtype.itemsize * 8)[0](x), expected)
+
+
+def test_erfc_for_16_bits_is_short_of_digits() -> None:
+    x = np.linspace(-9.5, 9.5, 4001, dtype=np.float32)
+    found, true = interpreted("short_erfc", x), np.array([math.erfc(float(v)) for v in x])
+    normal = x <= 9.194
+    assert np.abs(found[normal] / true[normal] - 1).max() < 2**-15 and not found[~normal].any()
+    x, expected = np.array([(-inf, 2), (inf, 0), (nan, nan)], np.float32).T.copy()
+    assert same(interpreted("short_erfc", x), expected)
+
+
+@pytest.mark.parametrize("dtype, digits, least", [(ml_dtypes.bfloat16, 8, -126), (np.float16, 11, -14)])
+def test_every_value_of_gelu(dtype: Any, digits: int, least: int) -> None:
+    """In 16 bits it is as if rounded once, but 0 below -13, where bfloat16 has some last normal numbers."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    x = x[np.isfinite(x) & (x >= -13)]
+    found = np.asarray(mlc.compile(mlc.nn.functional.gelu)(mlc.tensor(x))).astype(np.float64)
+    true = np.array([v * math.erfc(-v / math.sqrt(2)) / 2 for v in x.astype(np.float64)])
+    exponent = np.maximum(np.frexp(true)[1] - 1, least)
+    assert (np.abs(found - true) / np.ldexp(1.0, exponent - digits + 1)).max() < 0.53
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -169,6 +169,8 @@ def tables() -> Iterator[Fit]:
                   lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)))
         yield Fit("COS", 64, (4, 6)[n], mp.mpf(0), quarter_pi2,
                   lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, lambda z: z**2 / mp.cos(mp.sqrt(z)))
+    yield Fit("LOG2_ERFC", 32, 12, mp.mpf(0), mp.mpf("9.194"), lambda t: -mp.log(mp.erfc(t)) / mp.ln2, lambda t: mp.ln2)
+    yield Fit("SHORT_EXP2", 32, 5, mp.mpf(-0.5), mp.mpf(0.5), lambda f: mp.mpf(2)**f, lambda f: 1 / mp.mpf(2)**f)
     yield Fit("POW_LOG", 64, 8, mp.mpf(0), mp.mpf(1) / 25,
               lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - z * 2 / 3) / z**2, lambda z: z**2 / 2)
     yield Fit("POW_LOG2", 64, 13, mp.mpf(-0.25), mp.mpf(0.5), log_tail(log2e),

@@ -11,6 +11,7 @@ from mlc.dialects.expansions.arithmetic import (
     horner,
     power_of_two,
     quotient_error,
+    round_scaled,
     table,
     two_powers,
     two_product,
@@ -43,6 +44,15 @@ _LOG_ERFC = {   # -log erfc t
         "-0x1.ab2977daa2c01p-29 0x1.ceebcebebe586p-33 -0x1.3a210c07d9662p-37 0x1.91a7839a4a50ap-43",
     ),
 }
+_LOG2_ERFC = table(  # -log2 erfc t on [0.0, 9.194], error 2^-17.2
+    "-0x1.26f1c2p-17 0x1.a0d4e4p+0 0x1.d51da6p-1 0x1.3b3842p-3",
+    "-0x1.203404p-5 0x1.7b5238p-8 -0x1.3f5c18p-11 0x1.cc0d56p-16",
+    "0x1.0cadd2p-19 -0x1.9b3ae4p-22 0x1.87eeaep-26 -0x1.174596p-31",
+)
+_SHORT_EXP2 = table(  # 2^f on [-0.5, 0.5], error 2^-18.55
+    "0x1.ffffe8p-1 0x1.62e0dcp-1 0x1.ec0692p-3 0x1.ca1436p-5",
+    "0x1.39a65p-7",
+)
 _ERFCX = {   # (1 + 2 t) e^(t^2) erfc t - 5/4 in (t - 3) / (t + 3)
     32: table(  # on [-0.719198, 0.541985], error 2^-30.1
         "0x1.8a45b4p-9 -0x1.15c084p-3 -0x1.85a18p-5 0x1.09834cp-3",
@@ -107,3 +117,17 @@ def erfc(b: Arithmetic[V], x: V) -> V:
     main = b.sub(one, x)
     small = b.sub(main, b.fma(horner(b, _ERF[bits], b.mul(x, x)), x, b.sub(x, b.sub(one, main))))
     return b.select(b.cmp("olt", a, b.const(0.5, x)), small, large)
+
+
+def short_erfc(b: Arithmetic[V], x: V) -> V:
+    """erfc t = 2^-w(t), w(t) = -log2 erfc t, for t = |x| <= 9.194, else 0; 2 less that for x < 0
+
+    For what is rounded to 16 bits, in f32: the error is less than 2^-15, relative to results that are normal numbers.
+    32 ops.
+    """
+    a, most = b.abs(x), b.const(9.194, x)
+    w = horner(b, _LOG2_ERFC, clamp(b, a, None, 9.194))
+    i, n = round_scaled(b, b.neg(w), 1, BIAS[32])
+    tail = b.mul(horner(b, _SHORT_EXP2, b.sub(b.neg(w), n)), power_of_two(b, i, x))
+    tail = b.select(b.cmp("olt", most, a), b.const(0, x), tail)
+    return b.select(b.cmp("olt", x, b.const(0, x)), b.sub(b.const(2, x), tail), tail)

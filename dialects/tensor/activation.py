@@ -103,7 +103,8 @@ class Gelu(SmoothActivation, name="tensor.gelu"):
         if self.approximate == "tanh":
             inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
             return tensor.Tanh(inner).result + 1
-        return tensor.Erfc(x * -math.sqrt(0.5)).result         # 1 + erf would cancel to 0 below -6
+        short = self.x.type.dtype.width == 16                  # 1 + erf would cancel to 0 below -6
+        return tensor.Erfc(x * -math.sqrt(0.5), short=short).result
 
     def emit(self, x: Value) -> Value:
         return x * 0.5 * self._twice_cdf(x)

@@ -105,6 +105,10 @@ class Elementwise(TensorOp):
         from mlc.dialects import expansions  # slow to import, and needed only to compile
         return getattr(expansions, cls.name.removeprefix("tensor."))(b, *xs)
 
+    def expansion(self) -> Callable[..., Any]:
+        """The function that computes an element of this operation in the arithmetic of its first argument."""
+        return self.expand
+
     @classmethod
     def true_value(cls, mp: Any, *xs: Any) -> Any:
         """The function in mpmath (`mp`), against which `mlc accuracy` measures float64: by default that of the same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from mlc.dialects.tensor import parts
 from mlc.dialects.tensor.elementwise import Transcendental
 from mlc.dialects.tensor.parts import elementwise
 from mlc.ir.core import Value
+from mlc.ir.types import TensorType, f32
 
 
 class Exp(Transcendental, name="tensor.exp"):
@@ -222,9 +224,23 @@ class Erfc(Transcendental, name="tensor.erfc"):
     """result[i] = 1 - erf(x[i]) = 2/sqrt(pi) * integral from x[i] to infinity of e^(-t^2) dt
 
         %r = tensor.erfc %x : tensor<3xf32>
+
+    With `short`, the relative error may be 2^-15, and what is less than the least normal number may be 0: for values
+    of f32 that are rounded to 16 bits in the end.
     """
 
+    x: Value
+    short: bool = False
     f = staticmethod(np.vectorize(math.erfc, otypes=[np.float64]))
 
     def partial(self, ct: Value) -> Value:
         return ct * (Exp(-(self.x * self.x)).result * (-2 / math.sqrt(math.pi)))
+
+    def infer(self) -> TensorType:
+        if self.short and self.x.type.dtype != f32:
+            self.refuse(f"short is for f32, not {self.x.type.dtype}", "MLC0116")
+        return super().infer()
+
+    def expansion(self) -> Callable[..., Any]:
+        from mlc.dialects import expansions
+        return expansions.short_erfc if self.short else self.expand

@@ -77,6 +77,8 @@ def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def gelu(input: Operand, approximate: str = "none") -> Tensor:
     """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel 2016).
 
+    Results of 16 bits are within 0.53 units of the last place, but 0 for x < -13.
+
     Args:
         input: Tensor or number; integers become float32.
         approximate: "none" for x / 2 * (1 + erf(x / sqrt(2))), "tanh" for x / 2 * (1 + tanh(sqrt(2 / pi) * (x +
