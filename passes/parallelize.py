@@ -92,6 +92,8 @@ def cost(op: InKernel, machine: Cpu) -> int:
         return machine.ps_fma * words // 32
     if isinstance(op, loop.ContractInterleaved):
         return machine.ps_fma // 2
+    if isinstance(op, loop.ContractPanels):
+        return max(1, machine.ps_fma // 8)
     folds = isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.StoreScratch | loop.LoadScratch)
     return machine.ps_simple if folds else 0
 
@@ -106,7 +108,9 @@ def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:
     while isinstance(outer, For):
         steps[outer.dim] = min(outer.step, steps.get(outer.dim, outer.step))
         outer = outer.parent_op
-    if isinstance(op, loop.ContractInterleaved):             # all terms of its panels, which a loop may be around
+    if isinstance(op, loop.ContractPanels):
+        spans |= {*op.sums.type.dims}
+    if isinstance(op, loop.ContractInterleaved | loop.ContractPanels):     # all terms, which a loop may be around
         spans.add(op.dim)
         steps.setdefault(op.dim, 1)
     total: Dim = 1

@@ -205,6 +205,12 @@ def test_operations_are_counted(terms: int) -> None:
     assert kernel_cost.operations(kernel, product) == 2 * 128 * 64 * terms
 
 
+@pytest.mark.parametrize("shape, shared", [((64, 512, 2048), True), ((16, 64, 64), False)])
+def test_products_of_enough_work_are_shared_out(shape: tuple[int, int, int], shared: bool) -> None:
+    module = pipeline.lower(parse_module(text(*shape, False, False)), "loop", machine=MACHINE)
+    assert [kernel.schedule.thread_dims > 0 for kernel in module.inside(Kernel)] == [shared]
+
+
 def test_tiles_are_those_of_the_machine() -> None:
     assert {name: panels(target.machine, 40) for name, target in LEVELS.items()} == {
         **dict.fromkeys(LEVELS, 0), "sapphirerapids": 1}
