@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -206,19 +208,65 @@ def _attach() -> None:
     for name in FUNCTIONS:
         method = method_of(name)
         method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
-        method.__doc__ = f"`{name}` of this tensor, in place; returns the tensor itself."
         method.__wrapped__ = getattr(Tensor, name)         # type: ignore[attr-defined] # whose parameters are the same
         setattr(Tensor, f"{name}_", method)
     for name in RESHAPING:
         method = reshaping_method_of({"swapdims": "transpose"}.get(name, name))
         method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
-        method.__doc__ = f"`{name}` of this tensor, in place; returns the tensor itself."
         method.__wrapped__ = getattr(Tensor, name)         # type: ignore[attr-defined]
         setattr(Tensor, f"{name}_", method)
     for second, name in SECOND_NAMES.items():
         setattr(Tensor, f"{second}_", getattr(Tensor, f"{name}_"))
     for f in (copy_, fill_, fill_diagonal_, zero_, detach_):
         setattr(Tensor, f.__name__, f)
+
+
+def describe() -> None:
+    """Give the methods the functions' documentation, once the functions are there."""
+    for name in (*FUNCTIONS, *RESHAPING):
+        method = getattr(Tensor, f"{name}_")
+        method.__doc__ = documentation(OPERATIONS[name].__doc__ or "", reshapes=name in RESHAPING)
+
+
+def documentation(text: str, reshapes: bool) -> str:
+    """The documentation of an in-place method, from that of the function, whose `input` is the tensor itself.
+
+    Args:
+        text: Documentation of the function.
+        reshapes: Whether the method gives the tensor another shape.
+
+    Returns:
+        What the function computes, its other arguments and its errors, and what writing the result adds.
+
+    Example:
+        >>> text = documentation("-input, elementwise.\\n\\nArgs:\\n    input: Tensor.\\n", reshapes=False)
+        >>> text.split("\\n")[0], "Args" in text
+        ('In place: -input, elementwise.', False)
+    """
+    text = inspect.cleandoc(text)                          # Python 3.13 has no indentation in it
+    parts = dict(zip(("", *PARTS.findall(text)), PARTS.split(text)))
+    first, blank, remarks = parts[""].rstrip().partition("\n\n")
+    is_word = first.partition(" ")[0].istitle()            # and no name such as NaN
+    out = [f"In place: {first[0].lower() if is_word else first[0]}{first[1:]}{blank}{remarks}",
+           RESHAPES if reshapes else WRITES]
+    if entries := INPUT.sub("", parts.get("Args:\n", "")).rstrip():
+        out.append(f"Args:\n{entries}")
+    out.append("Returns:\n    The tensor itself.")
+    errors = parts.get("Raises:\n", "").rstrip()
+    out.append(f"Raises:\n{errors}{chr(10) * bool(errors)}{NOT_RESHAPED if reshapes else NOT_WRITTEN}")
+    return "\n\n".join(out)
+
+
+PARTS = re.compile(r"(?m)^(?:Args|Returns|Raises|Example):\n")
+INPUT = re.compile(r"(?m)^    (?:input|inplace): .*\n?(?:        .*\n?)*")
+WRITES = "The result is written to the memory of `input`, this tensor, in its dtype; tensors that share it see that."
+RESHAPES = "`input`, this tensor, gets the shape and the strides of the result, and keeps its elements."
+NOT_WRITTEN = """\
+    UserError: the result has another shape, or numbers that the dtype does not have, such as floats in place of
+        integers (MLC0439), or the write would go unrecorded (MLC0439; MLC0756 in a compiled function)."""
+NOT_RESHAPED = """\
+    UserError: the tensor is a view, has views or is recorded (MLC0760), or the change would go unrecorded (MLC0439;
+        MLC0756 in a compiled function)."""
 
 
 _attach()

@@ -7,9 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.tree import Leaf
 from mlc.ir.sizes import Dim
 
@@ -39,13 +36,6 @@ def call(name: str, *args: Any, **keywords: Any) -> Tensor:
     return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
 
 
-def _cast(x: Any, dtype: str, memory_format: Any) -> Tensor:
-    """The elements in a dtype; the tensor itself if they are. The memory format is accepted and not made."""
-    check_memory_format(memory_format)
-    array = None if x.composite else x._array
-    return x if type(array) is np.ndarray and array.dtype.name == dtype else call("cast", x, dtype)
-
-
 def listed(sizes: tuple[Any, ...]) -> Any:
     """The sizes of `f(2, 3)` or `f((2, 3))`."""
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
@@ -59,42 +49,6 @@ class Methods(Leaf):
     # -- element types ------------------------------------------------------------------------------------------------
     def clone(self, memory_format: Any = None) -> Tensor: return call("clone", self, memory_format)
     def contiguous(self, memory_format: Any = None) -> Tensor: return call("contiguous", self, memory_format)
-    def float(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as float32, as `mlc.cast` gives them."""
-        return _cast(self, "float32", memory_format)
-    def double(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as float64, as `mlc.cast` gives them."""
-        return _cast(self, "float64", memory_format)
-    def half(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as float16, as `mlc.cast` gives them."""
-        return _cast(self, "float16", memory_format)
-    def bfloat16(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as bfloat16, as `mlc.cast` gives them."""
-        return _cast(self, "bfloat16", memory_format)
-    def cfloat(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as complex64, as `mlc.cast` gives them."""
-        return _cast(self, "complex64", memory_format)
-    def cdouble(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as complex128, as `mlc.cast` gives them."""
-        return _cast(self, "complex128", memory_format)
-    def long(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int64, as `mlc.cast` gives them."""
-        return _cast(self, "int64", memory_format)
-    def int(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int32, as `mlc.cast` gives them."""
-        return _cast(self, "int32", memory_format)
-    def bool(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as bool, as `mlc.cast` gives them."""
-        return _cast(self, "bool", memory_format)
-    def short(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int16, as `mlc.cast` gives them."""
-        return _cast(self, "int16", memory_format)
-    def char(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as int8, as `mlc.cast` gives them."""
-        return _cast(self, "int8", memory_format)
-    def byte(self, *, memory_format: Any = None) -> Tensor:
-        """The elements as uint8, as `mlc.cast` gives them."""
-        return _cast(self, "uint8", memory_format)
     def detach(self) -> Tensor: return call("detach", self)
 
     # -- element by element -------------------------------------------------------------------------------------------
@@ -259,7 +213,18 @@ class Methods(Leaf):
         return call("cov", self, correction=correction, fweights=fweights, aweights=aweights)
     def corrcoef(self) -> Tensor: return call("corrcoef", self)
     def is_nonzero(self) -> _bool:
-        """Whether the only element is not 0; UserError MLC0344 where there are several."""
+        """Whether the only element is not 0, as bool(x); NaN is not.
+
+        Returns:
+            A bool.
+
+        Raises:
+            UserError: there are several elements, or none (MLC0344).
+
+        Example:
+            >>> mlc.tensor([0.5]).is_nonzero(), mlc.tensor(0).is_nonzero()
+            (True, False)
+        """
         return bool(self)
 
     # -- order --------------------------------------------------------------------------------------------------------
@@ -292,14 +257,48 @@ class Methods(Leaf):
     # -- shapes -------------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any) -> Tensor: return call("reshape", self, listed(shape))
     def view(self, *shape: Any) -> Tensor:
-        """The same elements, in the same memory, under another shape, of sizes or a sequence; one may be -1."""
+        """The same elements, in the same memory, under another shape; see `mlc.view`.
+
+        Args:
+            shape: Sizes, as separate arguments or as one sequence; one may be -1, which stands for what the others
+                leave.
+
+        Returns:
+            Tensor of that shape and the same dtype, which shares the memory.
+
+        Raises:
+            UserError: the shape does not hold as many elements (MLC0358), or the elements do not lie in memory in that
+                order (MLC0751), as after `mlc.transpose`: `mlc.reshape` copies them.
+
+        Example:
+            >>> mlc.arange(6).view(2, -1)
+            tensor([[0, 1, 2],
+                    [3, 4, 5]], dtype=mlc.int64)
+        """
         return call("view", self, listed(shape))
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
     def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         return call("as_strided", self, size, stride, storage_offset)
     def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], dtype: DTypeLike = None,
                           device: Any = None) -> Tensor:
-        """A tensor with strides, as `mlc.empty_strided`; dtype and device are those of this tensor by default."""
+        """A tensor with strides of its own, as `mlc.empty_strided`, of the dtype and on the device of this tensor.
+
+        Args:
+            size: Shape.
+            stride: Distance between neighbours along each dimension, in elements.
+            dtype: Dtype of the result; that of this tensor by default.
+            device: Device of the result; that of this tensor by default.
+
+        Returns:
+            Tensor of shape `size`; its elements are 0 here.
+
+        Raises:
+            UserError: a number is negative (MLC0358), or there are not as many strides as sizes (MLC0357).
+
+        Example:
+            >>> mlc.zeros(2).new_empty_strided((2, 3), (1, 2)).stride()
+            (1, 2)
+        """
         like: Any = self
         return call("empty_strided", size, stride, dtype=dtype or like.dtype, device=device or like.device)
     def as_strided_scatter(self, src: Operand, size: Sequence[_int], stride: Sequence[_int],
@@ -307,14 +306,6 @@ class Methods(Leaf):
         return call("as_strided_scatter", self, src, size, stride, storage_offset)
     def transpose(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def t(self) -> Tensor: return call("t", self)
-    @property
-    def H(self) -> Tensor:
-        """The conjugate transpose of a matrix; UserError MLC0364 of other tensors."""
-        return call("Tensor.H", self)
-    @property
-    def mH(self) -> Tensor:
-        """The conjugate transpose of the matrices in the last two dimensions."""
-        return call("conj", call("transpose", self, -2, -1))
     def adjoint(self) -> Tensor: return call("adjoint", self)
     def squeeze(self, dim: Dims = None) -> Tensor: return call("squeeze", self, dim)
     def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)
@@ -324,7 +315,23 @@ class Methods(Leaf):
     def expand(self, *sizes: Any) -> Tensor: return call("expand", self, listed(sizes))
     def broadcast_to(self, size: Sequence[Dim]) -> Tensor: return call("broadcast_to", self, size)
     def repeat(self, *repeats: Any) -> Tensor:
-        """The tensor repeated along its dimensions, as `mlc.tile`, by numbers or one sequence of them."""
+        """The tensor repeated as a whole along its dimensions; see `mlc.tile`.
+
+        Args:
+            repeats: How often it is repeated along each dimension, as separate arguments or as one sequence; they are
+                aligned from the last. Fewer numbers than dimensions are those of the last ones, which PyTorch refuses.
+
+        Returns:
+            Tensor of the same dtype, with sizes repeats[i] times as great.
+
+        Raises:
+            UserError: a number is no integer (MLC0355) or negative (MLC0116).
+
+        Example:
+            >>> mlc.tensor([1, 2]).repeat(2, 2)
+            tensor([[1, 2, 1, 2],
+                    [1, 2, 1, 2]], dtype=mlc.int64)
+        """
         return call("tile", self, listed(repeats))
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(call("chunk", self, chunks, dim))
     def split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
@@ -354,13 +361,60 @@ class Methods(Leaf):
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor: return call("transpose", self, axis0, axis1)
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def view_as(self, other: Tensor) -> Tensor:
-        """The same elements, in the same memory, under the shape of `other`."""
+        """The same elements, in the same memory, under the shape of another tensor: x.view(other.shape).
+
+        Args:
+            other: Tensor of as many elements.
+
+        Returns:
+            Tensor of that shape and the dtype of this one, which shares the memory.
+
+        Raises:
+            UserError: the shape does not hold as many elements (MLC0358), or the elements do not lie in memory in that
+                order (MLC0751).
+
+        Example:
+            >>> mlc.arange(4).view_as(mlc.zeros(2, 2))
+            tensor([[0, 1],
+                    [2, 3]], dtype=mlc.int64)
+        """
         return call("view", self, other.shape)
     def reshape_as(self, other: Tensor) -> Tensor:
-        """The same elements under the shape of `other`."""
+        """The same elements under the shape of another tensor: x.reshape(other.shape).
+
+        Args:
+            other: Tensor of as many elements.
+
+        Returns:
+            Tensor of that shape and the dtype of this one; it shares the memory where the order of the elements allows
+            it.
+
+        Raises:
+            UserError: the shape does not hold as many elements (MLC0358).
+
+        Example:
+            >>> mlc.arange(4).reshape_as(mlc.zeros(2, 2))
+            tensor([[0, 1],
+                    [2, 3]], dtype=mlc.int64)
+        """
         return call("reshape", self, other.shape)
     def expand_as(self, other: Tensor) -> Tensor:
-        """The tensor broadcast to the shape of `other`."""
+        """The tensor repeated to the shape of another: x.expand(other.shape).
+
+        Args:
+            other: Tensor to whose shape that of this one broadcasts.
+
+        Returns:
+            Tensor of that shape and the dtype of this one, a view in which elements are repeated.
+
+        Raises:
+            UserError: the shapes do not broadcast (MLC0111).
+
+        Example:
+            >>> mlc.tensor([1, 2]).expand_as(mlc.zeros(2, 2))
+            tensor([[1, 2],
+                    [1, 2]], dtype=mlc.int64)
+        """
         return call("expand", self, other.shape)
     def tile(self, *dims: Any) -> Tensor: return call("tile", self, listed(dims))
     def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *,
@@ -424,7 +478,23 @@ class Methods(Leaf):
     def put(self, index: Operand, source: Operand, accumulate: _bool = False) -> Tensor:
         return call("put", self, index, source, accumulate)
     def sum_to_size(self, *size: Any) -> Tensor:
-        """The sum over the dimensions along which `size` would broadcast to the shape of the tensor."""
+        """The sum over the dimensions along which a shape would broadcast to that of the tensor; the opposite of
+        expand.
+
+        Args:
+            size: Sizes, as separate arguments or as one sequence: a shape that broadcasts to that of the tensor.
+
+        Returns:
+            Tensor of that shape; sums of integers and bools are int64.
+
+        Raises:
+            UserError: the shape does not broadcast to that of the tensor (MLC0111).
+
+        Example:
+            >>> mlc.ones(2, 3).sum_to_size(2, 1)
+            tensor([[3.],
+                    [3.]], dtype=mlc.float32)
+        """
         return call("Tensor.sum_to_size", self, listed(size))
     def polygamma(self, n: _int) -> Tensor: return call("polygamma", n, self)
 
@@ -480,19 +550,95 @@ class Methods(Leaf):
                   dense_dim: _int | None = None) -> Tensor:
         return call("Tensor.to_sparse", self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
     def to_sparse_coo(self) -> Tensor:
-        """The tensor in the layout `mlc.sparse_coo`, as `to_sparse`."""
+        """The tensor in the layout `mlc.sparse_coo`; see `Tensor.to_sparse`.
+
+        Returns:
+            Tensor of the same shape and dtype; itself if it has that layout.
+
+        Example:
+            >>> mlc.tensor([0.0, 2.0]).to_sparse_coo()
+            tensor(indices=tensor([[1]]),
+                   values=tensor([2.]),
+                   size=(2,), nnz=1, dtype=mlc.float32, layout=mlc.sparse_coo)
+        """
         return call("Tensor.to_sparse_coo", self)
     def to_sparse_csr(self, dense_dim: _int | None = None) -> Tensor:
-        """The tensor in the layout `mlc.sparse_csr`, as `to_sparse`."""
+        """The tensor in the layout `mlc.sparse_csr`, which stores the elements that are not zero by rows.
+
+        Args:
+            dense_dim: Number of last dimensions that each value has; 0 by default.
+
+        Returns:
+            Tensor of the same shape and dtype; itself if it has that layout.
+
+        Raises:
+            UserError: `dense_dim` does not fit (MLC0775), or other than two dimensions are left (MLC0772).
+
+        Example:
+            >>> mlc.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csr()
+            tensor(crow_indices=tensor([0, 1, 2]),
+                   col_indices=tensor([1, 1]),
+                   values=tensor([2., 3.]),
+                   size=(2, 2), nnz=2, dtype=mlc.float32, layout=mlc.sparse_csr)
+        """
         return call("Tensor.to_sparse_csr", self, dense_dim)
     def to_sparse_csc(self, dense_dim: _int | None = None) -> Tensor:
-        """The tensor in the layout `mlc.sparse_csc`, as `to_sparse`."""
+        """The tensor in the layout `mlc.sparse_csc`, which stores the elements that are not zero by columns.
+
+        Args:
+            dense_dim: Number of last dimensions that each value has; 0 by default.
+
+        Returns:
+            Tensor of the same shape and dtype; itself if it has that layout.
+
+        Raises:
+            UserError: `dense_dim` does not fit (MLC0775), or other than two dimensions are left (MLC0772).
+
+        Example:
+            >>> mlc.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csc()
+            tensor(ccol_indices=tensor([0, 0, 2]),
+                   row_indices=tensor([0, 1]),
+                   values=tensor([2., 3.]),
+                   size=(2, 2), nnz=2, dtype=mlc.float32, layout=mlc.sparse_csc)
+        """
         return call("Tensor.to_sparse_csc", self, dense_dim)
     def to_sparse_bsr(self, blocksize: Sequence[_int], dense_dim: _int | None = None) -> Tensor:
-        """The tensor in the layout `mlc.sparse_bsr`, as `to_sparse`."""
+        """The tensor in the layout `mlc.sparse_bsr`, which stores the blocks that are not zero by rows.
+
+        Args:
+            blocksize: Sizes of a block, which divide those of the matrix.
+            dense_dim: Number of last dimensions that each element has; 0 by default.
+
+        Returns:
+            Tensor of the same shape and dtype; itself if it has that layout and these blocks.
+
+        Raises:
+            UserError: `blocksize` or `dense_dim` does not fit (MLC0775), or other than two dimensions are left
+                (MLC0772).
+
+        Example:
+            >>> mlc.eye(4).to_sparse_bsr((2, 2)).values().shape
+            (2, 2, 2)
+        """
         return call("Tensor.to_sparse_bsr", self, blocksize, dense_dim)
     def to_sparse_bsc(self, blocksize: Sequence[_int], dense_dim: _int | None = None) -> Tensor:
-        """The tensor in the layout `mlc.sparse_bsc`, as `to_sparse`."""
+        """The tensor in the layout `mlc.sparse_bsc`, which stores the blocks that are not zero by columns.
+
+        Args:
+            blocksize: Sizes of a block, which divide those of the matrix.
+            dense_dim: Number of last dimensions that each element has; 0 by default.
+
+        Returns:
+            Tensor of the same shape and dtype; itself if it has that layout and these blocks.
+
+        Raises:
+            UserError: `blocksize` or `dense_dim` does not fit (MLC0775), or other than two dimensions are left
+                (MLC0772).
+
+        Example:
+            >>> mlc.eye(4).to_sparse_bsc((2, 2)).values().shape
+            (2, 2, 2)
+        """
         return call("Tensor.to_sparse_bsc", self, blocksize, dense_dim)
     def sparse_mask(self, mask: Tensor) -> Tensor: return call("Tensor.sparse_mask", self, mask)
     def smm(self, mat2: Operand) -> Tensor: return call("smm", self, mat2)

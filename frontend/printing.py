@@ -57,9 +57,16 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
         _options["formatter"] = {"float_kind": lambda x: f"{x:.{digits}e}"}
 
 
+BFLOAT16_DIGITS = 6
+"""Digits after the point where no option says how many; float32, in which they are shown, has more."""
+
+
 def shown(array: np.ndarray[Any, Any], prefix: str) -> str:
     """Text of the elements, for a line that begins with `prefix`."""
-    return np.array2string(array, separator=", ", prefix=prefix, **_options)
+    options = _options
+    if array.dtype.name == "bfloat16":                     # which numpy shows as ml_dtypes does, whatever the options
+        array, options = array.astype(np.float32), {"precision": BFLOAT16_DIGITS, **_options}
+    return np.array2string(array, separator=", ", prefix=prefix, **options)
 
 
 MOST = 1 << 24

@@ -18,11 +18,11 @@ from mlc.frontend import printing, unsupported_api
 from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.axes import axis
 from mlc.frontend.compiler import compiler
 from mlc.frontend.conversions import Conversions
 from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
+from mlc.frontend.dimensions import Dimensions
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
@@ -35,6 +35,7 @@ from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Operand as Operand
 from mlc.frontend.nested_lists import LISTS, elements
 from mlc.frontend.operators import PLAIN, Operators
+from mlc.frontend.python_numbers import PythonNumbers
 from mlc.frontend.size import Size
 from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
@@ -63,7 +64,7 @@ class Consumed:
         return f"{self.function} at {self.loc}" if self.loc is not None else self.function
 
 
-class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
+class Tensor(Differentiable, Dimensions, PythonNumbers, MemoryLayout, Conversions, Operators, Methods):
     """Array of elements of one dtype, in the memory of the CPU or of a GPU.
 
     Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch; views share
@@ -102,7 +103,11 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
     # -- what it is ---------------------------------------------------------------------------------------------------
     @property
     def backing_array(self) -> BackingArray:
-        """Array that holds the elements, on the host or on a device; raises UserError if the tensor was donated."""
+        """The array that holds the elements, a numpy array or that of a device; `Tensor.numpy` is for users.
+
+        Raises:
+            UserError: the tensor was donated to a call (MLC0343).
+        """
         array = self._array
         if array is None or type(array) is Consumed:
             raise UserError(f"this tensor was donated to {array}, which took over its memory", code="MLC0343",
@@ -111,7 +116,11 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
 
     @property
     def array(self) -> Array:
-        """The numpy array itself, or a copy of a device array; raises UserError if the tensor was donated."""
+        """The numpy array itself, or a copy of a device array, for reading; `Tensor.numpy` is for users.
+
+        Raises:
+            UserError: the tensor was donated to a call (MLC0343).
+        """
         if mode.captures is not None:
             mode.captures.note_read(self)
         array = self.backing_array
@@ -119,56 +128,44 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes of the dimensions; symbolic ones within a function that is compiled for all sizes."""
+        """The sizes of the dimensions, a tuple; symbolic ones within a function that is compiled for all sizes.
+
+        Example:
+            >>> mlc.zeros(2, 3).shape, mlc.tensor(5).shape
+            ((2, 3), ())
+        """
         return tuple(self.backing_array.shape)
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the elements, such as `mlc.float32`."""
+        """The dtype of the elements, an `mlc.DType`.
+
+        Example:
+            >>> mlc.zeros(2).dtype, mlc.tensor([1, 2]).dtype
+            (mlc.float32, mlc.int64)
+        """
         return of_ir(from_numpy(self.backing_array.dtype))
 
     @property
     def device(self) -> Device:
-        """The device that holds the elements, an `mlc.device`: "cpu", or "cuda:0" and so on."""
+        """The device that holds the elements, an `mlc.device`: "cpu", or "cuda:0" and so on.
+
+        Example:
+            >>> mlc.zeros(2).device == "cpu"
+            True
+        """
         return device_of(self.backing_array)
 
     @property
-    def ndim(self) -> _int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    def dim(self) -> _int:
-        """The number of dimensions."""
-        return len(self.shape)
-    ndimension = dim
-
-    def size(self, dim: _int | None = None) -> Any:
-        """The shape, or the size of a dimension; UserError MLC0356 where it is out of range."""
-        if dim is None:
-            return self.shape
-        return self.shape[axis(dim, len(self.shape), scalar=False)]
-
-    def numel(self) -> Any:
-        """The number of elements."""
-        return self.backing_array.size
-
-    def nelement(self) -> Any:
-        """The number of elements."""
-        return self.numel()
-
-    @property
-    def T(self) -> Tensor:
-        """The tensor with its dimensions in reverse order."""
-        return self.permute(*reversed(range(self.ndim)))
-
-    @property
-    def mT(self) -> Tensor:
-        """The tensor with its last two dimensions swapped."""
-        return self.transpose(-2, -1)
-
-    @property
     def real(self) -> Tensor:
-        """The real parts, which share the memory; the tensor itself if it is real."""
+        """The real parts, which share the memory; the tensor itself if it is real. Assigning it writes to them.
+
+        Example:
+            >>> z = mlc.tensor([1 + 2j])
+            >>> z.real = 5.0
+            >>> z
+            tensor([5.+2.j], dtype=mlc.complex64)
+        """
         return call("real", self) if self.dtype.is_complex else self
 
     @real.setter
@@ -177,7 +174,15 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
 
     @property
     def imag(self) -> Tensor:
-        """The imaginary parts, which share the memory; UserTypeError MLC0788 if the tensor is real."""
+        """The imaginary parts, which share the memory. Assigning it writes to them.
+
+        Raises:
+            UserTypeError: the tensor is real (MLC0788).
+
+        Example:
+            >>> mlc.tensor([1 + 2j]).imag
+            tensor([2.], dtype=mlc.float32)
+        """
         return call("imag", self)
 
     @imag.setter
@@ -187,7 +192,20 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
     # -- leaving for Python and other libraries -----------------------------------------------------------------------
     def numpy(self) -> Array:
         """The elements as a numpy array. It shares the tensor's memory, so that each sees what is written to the other,
-        unless that is on a device; np.array(x) is a copy."""
+        unless that is on a device; np.array(x) is a copy.
+
+        Returns:
+            A numpy array of the tensor's shape and dtype; bfloat16 is that of the package ml_dtypes.
+
+        Raises:
+            UserError: the tensor was donated to a call (MLC0343).
+
+        Example:
+            >>> x = mlc.zeros(2)
+            >>> x.numpy()[0] = 3
+            >>> x
+            tensor([3., 0.], dtype=mlc.float32)
+        """
         if mode.captures is not None:
             mode.captures.note_read(self)
         return handed_out(self) if isinstance(self.backing_array, np.ndarray) else self.array
@@ -237,41 +255,6 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The functions of the array API standard, `mlc.array_api`; UserError MLC0885 for another version of it."""
         return compiler().array_namespace(api_version)
-
-    def item(self) -> Any:
-        """The only element as a Python number; UserError MLC0344 where there are several."""
-        array = self.backing_array
-        if array.size != 1:
-            raise UserError(f"a tensor of shape {list(array.shape)} is no single number", code="MLC0344",
-                            loc=user_loc(), hint="reduce it, as by x.sum(), or take one element, as in x[0]; "
-                                                 "x.tolist() has all")
-        return self.array.item()
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers, or one number."""
-        return self.array.tolist()
-
-    def __bool__(self) -> _bool:
-        array = self.backing_array
-        if array.size != 1:
-            raise UserError(f"a tensor of shape {list(array.shape)} is neither true nor false", code="MLC0344",
-                            loc=user_loc(), hint="write x.any() or x.all(); `&` and `|` combine masks")
-        return bool(self.item())
-
-    def __int__(self) -> _int:
-        return int(self.item())
-
-    def __float__(self) -> _float:
-        return float(self.item())
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
-    def __index__(self) -> _int:
-        value = self.item()
-        if not isinstance(value, int):
-            raise UserTypeError(f"a tensor of {self.dtype} is no index", code="MLC0344", loc=user_loc())
-        return value
 
     def __len__(self) -> _int:
         if not self.shape:
@@ -344,9 +327,24 @@ class Tensor(Differentiable, MemoryLayout, Conversions, Operators, Methods):
         return out.clone() if copy and out is self else out
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """The tensor on a device, "cpu", "cuda" or "cuda:1"; itself if it is there. UserError MLC0337 for any other.
+        """The tensor on a device; itself if it is there. The copy is complete when the call returns.
 
-        The copy is complete when the call returns, on any `stream`."""
+        Args:
+            device: "cpu", "cuda", "cuda:1" or an `mlc.device`.
+            stream: Accepted for the array API standard's sake.
+
+        Returns:
+            Tensor of the same shape and dtype, through which gradients flow back.
+
+        Raises:
+            UserError: there is no device of that name (MLC0337).
+            BackendError: the GPU cannot be used (MLC0580), for which `mlc.cuda.why_not` gives the reason.
+
+        Example:
+            >>> x = mlc.ones(2)
+            >>> x.to_device("cpu") is x
+            True
+        """
         name = as_device(device) or CPU
         if name == self.device:
             return self

@@ -21,8 +21,9 @@ import mlc
 from mlc import nn
 from mlc.checked import Meaning
 from mlc.dialects.builtin import Module
-from mlc.frontend import eager
+from mlc.frontend import eager, in_place_methods
 from mlc.frontend.compiler import compiler
+from mlc.frontend.tensor import OPERATIONS
 from mlc.tools import codes
 from mlc.tools.site import names
 
@@ -81,11 +82,23 @@ def test_documentation_is_whole() -> None:
 
 
 def test_every_method_of_a_tensor_is_documented() -> None:
-    """Those that are functions have the functions' documentation."""
-    without = [name for name in dir(mlc.Tensor) if not name.startswith("_") and not inspect.isdatadescriptor(
-        value := inspect.getattr_static(mlc.Tensor, name)) and not value.__doc__ and name != "shared"]
-    assert not without
+    """Those that are functions have the functions' documentation; of what is not for users, a sentence is enough."""
+    inner = {"array", "autograd_meta", "backing_array", "composite", "replace_elements", "shared"}
+    assert not [name for name in dir(mlc.Tensor) if not name.startswith("_") and name not in inner
+                and len(re.findall(r"(?m)^.*\S", inspect.getattr_static(mlc.Tensor, name).__doc__ or "")) < LINES]
     assert mlc.Tensor.softmax.__doc__ == mlc.softmax.__doc__
+
+
+@pytest.mark.parametrize("name", [*in_place_methods.FUNCTIONS, *in_place_methods.RESHAPING])
+def test_methods_in_place_are_documented(name: str) -> None:
+    """With the sentence of the function, its arguments but the tensor itself, and its errors and those of the write."""
+    method, function = getattr(mlc.Tensor, f"{name}_"), OPERATIONS[name]
+    parts = sections(method.__doc__)
+    listed = re.findall(r"(?m)^    (\w+):", parts.get("Args", ""))
+    assert listed == [p for p in inspect.signature(method).parameters if p != "self"]
+    errors = sections(function.__doc__ or "").get("Raises", "")
+    assert parts[""].startswith("In place: ") and parts["Raises"].startswith(errors.rstrip()) and (
+        "MLC0439" in parts["Raises"])
 
 
 def test_faults_are_found() -> None:
@@ -119,10 +132,11 @@ class Numbers(doctest.OutputChecker):
 
 
 class Finder(doctest.DocTestFinder):
-    """Finds public functions too, which are wrapped."""
+    """Finds public functions too, which are wrapped, and properties, which have no module of their own."""
 
     def _from_module(self, module: ModuleType | None, object: Any) -> bool:
-        return module is not None and getattr(inspect.unwrap(object), "__module__", None) == module.__name__
+        found: Any = object.fget if isinstance(object, property) else object
+        return module is not None and getattr(inspect.unwrap(found), "__module__", None) == module.__name__
 
 
 @cache

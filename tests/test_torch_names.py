@@ -111,6 +111,7 @@ def test_how_tensors_are_shown() -> None:
     try:
         mlc.set_printoptions(precision=2, sci_mode=True)
         assert repr(x) == "tensor([3.33e-01, 2.00e+03], dtype=mlc.float32)"
+        assert repr(x.bfloat16()) == "tensor([3.34e-01, 2.00e+03], dtype=mlc.bfloat16)"
         mlc.set_printoptions(sci_mode=False)
         assert repr(x) == "tensor([   0.33, 2000.  ], dtype=mlc.float32)"
         mlc.set_printoptions(threshold=5, edgeitems=1)
@@ -118,6 +119,7 @@ def test_how_tensors_are_shown() -> None:
     finally:
         mlc.set_printoptions(profile="default")
     assert repr(x) == "tensor([3.3333334e-01, 2.0000000e+03], dtype=mlc.float32)"
+    assert repr(mlc.tensor([1 / 3, 2]).bfloat16()) == "tensor([0.333984, 2.      ], dtype=mlc.bfloat16)"
 
 
 @pytest.mark.parametrize("wrong, code", [

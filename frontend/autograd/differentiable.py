@@ -38,7 +38,18 @@ class Differentiable:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether operations on the tensor are recorded, so that `backward` computes its gradient."""
+        """Whether operations on the tensor are recorded, so that `backward` computes its gradient. It can be assigned.
+
+        Raises:
+            UserTypeError: True is assigned, and the dtype is not of floats (MLC0433).
+            UserError: False is assigned to the result of a recorded operation (MLC0434).
+
+        Example:
+            >>> w = mlc.ones(2)
+            >>> w.requires_grad = True
+            >>> (w * 2).requires_grad
+            True
+        """
         meta = self._autograd
         return meta is not None and meta.requires_grad
 
@@ -82,7 +93,12 @@ class Differentiable:
 
     @property
     def frozen(self) -> bool | None:
-        """Whether a parameter is not to be trained; None for a tensor that is no parameter."""
+        """Whether a parameter is not to be trained; None for a tensor that is no parameter.
+
+        Example:
+            >>> nn.Parameter(mlc.ones(2), requires_grad=False).frozen, mlc.ones(2).frozen
+            (True, None)
+        """
         meta = self._autograd
         return None if meta is None or not meta.is_parameter else not meta.requires_grad
 
@@ -106,26 +122,55 @@ class Differentiable:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation computed the tensor."""
+        """Whether no recorded operation computed the tensor: `backward` accumulates in `grad` of leaves only.
+
+        Example:
+            >>> w = mlc.ones(2, requires_grad=True)
+            >>> w.is_leaf, (w * 2).is_leaf
+            (True, False)
+        """
         meta = self._autograd
         return meta is None or meta.node is None
 
     @property
     def grad_fn(self) -> Node | None:
-        """The recorded operation that computed the tensor; None for a leaf."""
+        """The recorded operation that computed the tensor, an `mlc.autograd.graph.Node`; None for a leaf.
+
+        Example:
+            >>> w = mlc.ones(2, requires_grad=True)
+            >>> (w * 2).grad_fn.name()
+            'MulBackward'
+        """
         meta = self._autograd
         return None if meta is None else meta.node
 
     @property
     def retains_grad(self) -> bool:
-        """Whether `backward` accumulates the gradient of the tensor although it is no leaf."""
+        """Whether `backward` accumulates the gradient of the tensor although it is no leaf: `retain_grad` has it do so.
+
+        Example:
+            >>> y = mlc.ones(2, requires_grad=True) * 2
+            >>> y.retain_grad()
+            >>> y.retains_grad
+            True
+        """
         meta = self._autograd
         return meta is not None and meta.retains
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward` has accumulated; None before, and for results of recorded operations unless
-        `retain_grad` was called."""
+        `retain_grad` was called. It can be assigned.
+
+        Raises:
+            UserError: what is assigned is no tensor, or one of another shape, dtype or device (MLC0435).
+
+        Example:
+            >>> w = mlc.tensor([1.0, 2.0], requires_grad=True)
+            >>> (w * w).sum().backward()
+            >>> w.grad
+            tensor([2., 4.], dtype=mlc.float32)
+        """
         if mode.captures is not None:
             return mode.captures.gradient(self)  # type: ignore[no-any-return]
         meta = self._autograd
@@ -148,7 +193,17 @@ class Differentiable:
 
     @property
     def data(self: Any) -> Any:
-        """The tensor without its history. Assigning it replaces the elements in place, unrecorded."""
+        """The tensor without its history, a view of its memory. Assigning it replaces the elements, unrecorded.
+
+        Raises:
+            UserTypeError: what is assigned is no tensor (MLC0435).
+
+        Example:
+            >>> w = mlc.ones(2, requires_grad=True)
+            >>> w.data = mlc.tensor([3.0, 4.0])
+            >>> w.data, w.requires_grad
+            (tensor([3., 4.], dtype=mlc.float32), True)
+        """
         if mode.captures is not None and not self.requires_grad:
             return self.view_as(self)                      # recorded: what may be written to
         return self.detach()

@@ -2,10 +2,11 @@
 
 import inspect
 
-from mlc.frontend import shared_memory  # noqa: F401 (methods of tensors)
+from mlc.frontend import in_place_methods, shared_memory  # noqa: F401 (the second has methods of tensors)
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.autograd.differentiable import Differentiable
 from mlc.frontend.conversions import Conversions
+from mlc.frontend.dimensions import Dimensions
 from mlc.frontend.functions import (
     attention,
     calculus,
@@ -51,6 +52,7 @@ from mlc.frontend.functions import (
 )
 from mlc.frontend.memory_layout import MemoryLayout
 from mlc.frontend.methods import Methods
+from mlc.frontend.python_numbers import PythonNumbers
 from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (attention, calculus, compare, contract, convolution, copies, counting, create, divisors, dynamic,
@@ -99,5 +101,6 @@ for _name, _method in vars(Methods).items():
     _of = OPERATIONS.get(_name) or OPERATIONS.get(f"Tensor.{_name}")
     if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _of is not None:
         _method.__doc__ = _of.__doc__                      # which calls the tensor `input`
-for _class in (Conversions, Differentiable, MemoryLayout, Methods, Tensor):
+in_place_methods.describe()
+for _class in (Conversions, Differentiable, Dimensions, MemoryLayout, Methods, PythonNumbers, Tensor):
     coded_methods(_class)
