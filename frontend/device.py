@@ -56,12 +56,22 @@ class device(str):
 
     @property
     def type(self) -> str:
-        """The kind of the device, "cpu" or "cuda"."""
+        """The kind of the device, "cpu" or "cuda".
+
+        Example:
+            >>> mlc.device("cuda:1").type
+            'cuda'
+        """
         return self.partition(":")[0]
 
     @property
     def index(self) -> int | None:  # type: ignore[override]
-        """The number of the device among those of its kind; None where the name has none."""
+        """The number of the device among those of its kind; None where the name has none.
+
+        Example:
+            >>> mlc.device("cuda:1").index, mlc.device("cpu").index
+            (1, None)
+        """
         ordinal = self.partition(":")[2]
         return int(ordinal) if ordinal else None
 

@@ -36,30 +36,69 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of numpy; numpy reads this attribute. bfloat16 is that of ml_dtypes."""
+        """The dtype of numpy, which numpy looks for in this attribute; bfloat16 is that of the package ml_dtypes.
+
+        Example:
+            >>> mlc.float32.dtype, np.zeros(2, mlc.int8).dtype
+            (dtype('float32'), dtype('int8'))
+        """
         return to_numpy(self.ir)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """The number of bytes of an element.
+
+        Example:
+            >>> mlc.float16.itemsize, mlc.complex64.itemsize, mlc.bool.itemsize
+            (2, 8, 1)
+        """
         return self.ir.itemsize
 
     @property
     def is_floating_point(self) -> bool:
-        """Whether it is a floating-point type."""
+        """Whether it is a floating-point type; complex types are none.
+
+        Example:
+            >>> mlc.bfloat16.is_floating_point, mlc.complex64.is_floating_point
+            (True, False)
+        """
         return self.ir.is_float
 
     @property
     def is_complex(self) -> bool:
-        """Whether it is a complex type."""
+        """Whether it is a complex type.
+
+        Example:
+            >>> mlc.complex64.is_complex, mlc.float32.is_complex
+            (True, False)
+        """
         return self.ir.is_complex
 
     def to_real(self) -> DType:
-        """The dtype of the parts of a complex dtype; of others the dtype itself."""
+        """The dtype of the parts of a complex dtype; of others the dtype itself.
+
+        Returns:
+            A dtype.
+
+        Example:
+            >>> mlc.complex64.to_real(), mlc.int8.to_real()
+            (mlc.float32, mlc.int8)
+        """
         return _OF_IR[self.ir.part] if isinstance(self.ir, types.ComplexType) else self
 
     def to_complex(self) -> DType:
-        """The complex dtype of parts that have this dtype; UserTypeError MLC0787 where there is none."""
+        """The complex dtype whose parts have this dtype; of a complex dtype itself.
+
+        Returns:
+            `mlc.complex64` or `mlc.complex128`.
+
+        Raises:
+            UserTypeError: The dtype is neither float32 nor float64 (MLC0787).
+
+        Example:
+            >>> mlc.float32.to_complex()
+            mlc.complex64
+        """
         if self.is_complex:
             return self
         found = {"float32": complex64, "float64": complex128}.get(self.name)
@@ -70,7 +109,12 @@ class DType:
 
     @property
     def is_signed(self) -> bool:
-        """Whether it has negative numbers."""
+        """Whether it has negative numbers; complex types count as such.
+
+        Example:
+            >>> mlc.int8.is_signed, mlc.uint8.is_signed, mlc.bool.is_signed
+            (True, False, False)
+        """
         return self.ir.is_inexact or (not self.ir.is_bool and not getattr(self.ir, "unsigned", False))
 
     def __repr__(self) -> str:

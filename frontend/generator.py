@@ -147,6 +147,11 @@ class Generator:
         Raises:
             UserError: `seed` is out of range (MLC0360).
             UserTypeError: `seed` is no integer (MLC0355).
+
+        Example:
+            >>> g = mlc.Generator().manual_seed(3)
+            >>> mlc.equal(mlc.rand(2, generator=g), mlc.rand(2, generator=g.manual_seed(3)))
+            True
         """
         number = any_int(seed, "seed")
         if not -1 << 63 <= number <= WORD:
@@ -158,7 +163,12 @@ class Generator:
         """Set a seed from the operating system's source of random numbers.
 
         Returns:
-            The seed.
+            The seed, an integer of 64 bits.
+
+        Example:
+            >>> g = mlc.Generator()
+            >>> g.seed() == g.initial_seed()
+            True
         """
         seed = int.from_bytes(os.urandom(8), "little")
         self._restart(seed, 0)
@@ -168,7 +178,11 @@ class Generator:
         """The seed that the numbers come from.
 
         Returns:
-            The seed, an integer of 64 bits.
+            The seed, an integer of 64 bits; of a new generator 67280421310721, as in PyTorch.
+
+        Example:
+            >>> mlc.Generator().manual_seed(3).initial_seed()
+            3
         """
         return self._seed
 
@@ -177,6 +191,10 @@ class Generator:
 
         Returns:
             Tensor of 16 bytes, the seed and the number of draws, which may be saved like any other.
+
+        Example:
+            >>> mlc.Generator().manual_seed(3).get_state()[:8]
+            tensor([3, 0, 0, 0, 0, 0, 0, 0], dtype=mlc.uint8)
         """
         with self._lock:
             return wrap(np.frombuffer(np.array([self._seed, self._count], "<u8").tobytes(), np.uint8))
@@ -192,6 +210,12 @@ class Generator:
 
         Raises:
             UserTypeError: The tensor is no state of a generator (MLC0717).
+
+        Example:
+            >>> g = mlc.Generator()
+            >>> state = g.get_state()
+            >>> mlc.equal(mlc.rand(2, generator=g), mlc.rand(2, generator=g.set_state(state)))
+            True
         """
         array = new_state.array
         if array.dtype != np.uint8 or array.shape != (16,):
@@ -206,7 +230,12 @@ class Generator:
         """A generator of its own that continues from the present state.
 
         Returns:
-            The new generator.
+            The new generator, on the same device.
+
+        Example:
+            >>> g = mlc.Generator()
+            >>> mlc.equal(mlc.rand(2, generator=g.clone_state()), mlc.rand(2, generator=g))
+            True
         """
         return Generator(self.device).set_state(self.get_state())
 

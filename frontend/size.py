@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserTypeError
+
 
 class Size(tuple[Any, ...]):
     """Shape of a tensor: a tuple of sizes. `Tensor.shape` is a plain tuple, which is equal to the Size of its numbers.
 
+    Slices, sums and multiples of a Size are Sizes.
+
     Args:
         sizes: Iterable of integers.
+
+    Raises:
+        UserTypeError: `sizes` is no iterable, or a size is a float, a string or None (MLC0355).
 
     Example:
         >>> s = mlc.Size([2, 3, 4])
@@ -19,13 +27,24 @@ class Size(tuple[Any, ...]):
     """
 
     def __new__(cls, sizes: Any = ()) -> Size:
-        return tuple.__new__(cls, sizes)
+        try:
+            out = tuple.__new__(cls, sizes)
+        except TypeError:
+            raise UserTypeError(f"the sizes are several integers, found {type(sizes).__name__}", code="MLC0355",
+                                loc=user_loc()) from None
+        if wrong := [n for n in out if isinstance(n, str | float | None)]:
+            raise UserTypeError(f"a size is {wrong[0]!r}, expected an integer"[:200], code="MLC0355", loc=user_loc())
+        return out
 
     def numel(self) -> int:
-        """The number of elements of a tensor of this shape.
+        """The number of elements of a tensor of this shape, the product of the sizes; 1 without any.
 
         Returns:
             An integer.
+
+        Example:
+            >>> mlc.Size([2, 3]).numel(), mlc.Size([]).numel()
+            (6, 1)
         """
         return math.prod(self)
 
@@ -35,6 +54,14 @@ class Size(tuple[Any, ...]):
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size(other + tuple(self))
+
+    def __mul__(self, n: Any) -> Size:
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
 
     def __repr__(self) -> str:
         return f"mlc.Size({list(self)})"

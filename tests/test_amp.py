@@ -179,7 +179,9 @@ def test_a_scaler_is_saved_and_copied() -> None:
     ("MLC0783", lambda s, o: s.update()), ("MLC0783", lambda s, o: (s.unscale_(o), s.unscale_(o))),
     ("MLC0783", lambda s, o: (s.step(o), s.step(o))), ("MLC0783", lambda s, o: s.step(o, closure=print)),
     ("MLC0783", lambda s, o: s.scale("loss")), ("MLC0783", lambda s, o: A.GradScaler("cpu", growth_factor=0.5)),
-    ("MLC0783", lambda s, o: s.load_state_dict({}))])
+    ("MLC0783", lambda s, o: s.load_state_dict({})), ("MLC0783", lambda s, o: s.load_state_dict({"scale": 2.0})),
+    ("MLC0783", lambda s, o: s.set_growth_factor(1.0)), ("MLC0783", lambda s, o: s.set_backoff_factor(1.0)),
+    ("MLC0421", lambda s, o: s.set_growth_factor("2"))])
 def test_mistakes(code: str, mistake: Callable[[Any, Any], Any]) -> None:
     w = mlc.ones(2, requires_grad=True)
     w.sum().backward()

@@ -137,6 +137,11 @@ ANY: Any = data
     (lambda: data.WeightedRandomSampler([1, 0], 2, replacement=False), "MLC0704"),
     (lambda: data.BatchSampler([1], 0, False), "MLC0704"),
     (lambda: data.DistributedSampler([1], 2, 2), "MLC0704"), (lambda: data.DistributedSampler([1]), "MLC0704"),
+    (lambda: data.DistributedSampler([1], 1, 0).load_state_dict({}), "MLC0709"),
+    (lambda: ANY.DistributedSampler([1], 1, 0).set_epoch("1"), "MLC0355"),
+    (lambda: data.RandomSampler([1]).load_state_dict({}), "MLC0709"),
+    (lambda: data.BatchSampler(data.RandomSampler([1]), 1, False).load_state_dict({}), "MLC0709"),
+    (lambda: ANY.BatchSampler(data.RandomSampler([1]), 1, False).load_state_dict(3), "MLC0709"),
 ])
 def test_errors(wrong: Callable[[], Any], code: str) -> None:
     with pytest.raises(UserError) as caught:

@@ -192,6 +192,8 @@ def test_a_changing_momentum_compiles_once() -> None:
     ("MLC0441", lambda o: S.ChainedScheduler([S.ReduceLROnPlateau(o), S.StepLR(o, 3)])),
     ("MLC0441", lambda o: S.ChainedScheduler([S.StepLR(o, 3), S.StepLR(optimizer(mlc), 3)])),
     ("MLC0441", lambda o: S.ReduceLROnPlateau(o, mode="least")), ("MLC0421", lambda o: S.StepLR(o, "3")),
+    ("MLC0421", lambda o: S.ReduceLROnPlateau(o).step("loss")),
+    ("MLC0421", lambda o: S.ReduceLROnPlateau(o).step(None)),
     ("MLC0321", lambda o: S.ReduceLROnPlateau(o).step()), ("MLC0442", lambda o: S.StepLR(o, 3, last_epoch=2)),
     ("MLC0443", lambda o: [s.step() for s in [S.OneCycleLR(o, 0.1, 2)] * 3]),
     ("MLC0444", lambda o: S.StepLR(o, 3).load_state_dict(S.ExponentialLR(o, 0.5).state_dict())),

@@ -34,7 +34,8 @@ SAME: list[Callable[[Any], Any]] = [
     lambda m: m.zeros(2, device=m.device("cpu")), lambda m: m.ones(2).to(m.device("cpu")),
     lambda m: m.zeros(2).device == m.device("cpu"), lambda m: m.zeros(2).device.type, lambda m: m.zeros(2).is_cpu,
     lambda m: m.Size([2, 3]).numel(), lambda m: m.Size((2, 3)) == (2, 3), lambda m: m.Size([2, 3, 4])[1:].numel(),
-    lambda m: (m.Size([2]) + m.Size([3])).numel(), lambda m: m.zeros(m.Size([2, 1])), lambda m: m.Size([2, 3])[0],
+    lambda m: (m.Size([2]) + m.Size([3])).numel(), lambda m: ((1,) + 2 * m.Size([2, 3]) * 2).numel(),
+    lambda m: m.zeros(m.Size([2, 1])), lambda m: m.Size([2, 3])[0],
     lambda m: m.Tensor(2, 3).shape, lambda m: m.Tensor(4).shape, lambda m: m.Tensor(), lambda m: m.Tensor([1, 2]),
     lambda m: m.Tensor([[True, 2], [3.5, 4]]), lambda m: m.Tensor((3,)), lambda m: m.Tensor(m.Size([2, 3])).shape,
     lambda m: m.LongTensor([1, 2]), lambda m: m.LongTensor(2, 3).shape, lambda m: m.HalfTensor([1.5]),
@@ -125,6 +126,7 @@ def test_how_tensors_are_shown() -> None:
 @pytest.mark.parametrize("wrong, code", [
     (lambda: mlc.device("tpu"), "MLC0337"), (lambda: mlc.device("cuda:x"), "MLC0337"),
     (lambda: mlc.device("cuda:0", 1), "MLC0337"), (lambda: mlc.zeros(2).to(mlc.device("mps")), "MLC0337"),
+    (lambda: mlc.Size(3), "MLC0355"), (lambda: mlc.Size([2, 1.5]), "MLC0355"), (lambda: mlc.Size("ab"), "MLC0355"),
     (lambda: mlc.Tensor(-1), "MLC0358"), (lambda: mlc.Tensor("a"), "MLC0345"), (lambda: mlc.Tensor(2, "a"), "MLC0355"),
     (lambda: mlc.LongTensor([1 << 70]), "MLC0348"), (lambda: mlc.finfo(mlc.int8), "MLC0359"),
     (lambda: mlc.iinfo(mlc.float32), "MLC0354"), (lambda: mlc.iinfo("integer8"), "MLC0342"),

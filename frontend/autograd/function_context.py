@@ -98,7 +98,11 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors that forward saved; UserError MLC0431 once backward has dropped them."""
+        """The tensors that forward saved, in their order.
+
+        Raises:
+            UserError: backward has dropped them (MLC0431): it runs a second time without `retain_graph`.
+        """
         return self._kept.given_back()
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
@@ -106,6 +110,19 @@ class FunctionCtx:
 
         Args:
             tensors: Tensors that forward returns.
+
+        Example:
+            >>> class Rounded(mlc.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         y = mlc.round(x)
+            ...         ctx.mark_non_differentiable(y)
+            ...         return y
+            ...     @staticmethod
+            ...     def backward(ctx, gradient):
+            ...         return None
+            >>> Rounded.apply(mlc.tensor([1.4], requires_grad=True)).requires_grad
+            False
         """
         self._kept.constant = [*tensors]
 
@@ -126,6 +143,19 @@ class FunctionCtx:
 
         Args:
             value: Whether it is zeros, as it is by default, and not None.
+
+        Example:
+            >>> class Both(mlc.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.set_materialize_grads(False)
+            ...         return x * 2, x * 3
+            ...     @staticmethod
+            ...     def backward(ctx, first, second):
+            ...         print(second)
+            ...         return first * 2
+            >>> Both.apply(mlc.tensor(1.0, requires_grad=True))[0].backward()
+            None
         """
         self._kept.materializes = bool(value)
 

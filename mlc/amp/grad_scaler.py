@@ -72,9 +72,8 @@ class GradScaler:
         if enabled and not is_autocast_available(self._device.partition(":")[0]):
             warnings.warn("GradScaler is disabled: there is no GPU", stacklevel=3)
             self._enabled = False
-        if self._enabled and not (growth_factor > 1 and backoff_factor < 1):
-            raise UserError(f"growth_factor = {growth_factor}, backoff_factor = {backoff_factor}", code="MLC0783",
-                            loc=user_loc(), hint="the first is above 1, the second below")
+        if self._enabled:
+            _check_factors(growth_factor, backoff_factor)
         self._scale, self._growth_tracker = tensor(float(init_scale)), tensor(0)
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
@@ -204,6 +203,10 @@ class GradScaler:
 
         Returns:
             A number; 1.0 if the scaler is disabled.
+
+        Example:
+            >>> mlc.amp.GradScaler("cpu", init_scale=8.0).get_scale()
+            8.0
         """
         return float(self._scale.item()) if self._enabled else 1.0
 
@@ -212,6 +215,10 @@ class GradScaler:
 
         Returns:
             A number.
+
+        Example:
+            >>> mlc.amp.GradScaler("cpu").get_growth_factor()
+            2.0
         """
         return self._growth_factor
 
@@ -220,7 +227,17 @@ class GradScaler:
 
         Args:
             new_factor: A number above 1.
+
+        Raises:
+            UserError: It is not (MLC0783).
+
+        Example:
+            >>> scaler = mlc.amp.GradScaler("cpu")
+            >>> scaler.set_growth_factor(4.0)
+            >>> scaler.get_growth_factor()
+            4.0
         """
+        _check_factors(new_factor, self._backoff_factor)
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
@@ -228,6 +245,10 @@ class GradScaler:
 
         Returns:
             A number.
+
+        Example:
+            >>> mlc.amp.GradScaler("cpu").get_backoff_factor()
+            0.5
         """
         return self._backoff_factor
 
@@ -236,7 +257,17 @@ class GradScaler:
 
         Args:
             new_factor: A number below 1.
+
+        Raises:
+            UserError: It is not (MLC0783).
+
+        Example:
+            >>> scaler = mlc.amp.GradScaler("cpu")
+            >>> scaler.set_backoff_factor(0.25)
+            >>> scaler.get_backoff_factor()
+            0.25
         """
+        _check_factors(self._growth_factor, new_factor)
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
@@ -244,14 +275,24 @@ class GradScaler:
 
         Returns:
             An integer.
+
+        Example:
+            >>> mlc.amp.GradScaler("cpu").get_growth_interval()
+            2000
         """
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set the number of steps after which the factor grows.
+        """Set the number of steps with finite gradients in a row after which the factor grows.
 
         Args:
             new_interval: An integer.
+
+        Example:
+            >>> scaler = mlc.amp.GradScaler("cpu")
+            >>> scaler.set_growth_interval(100)
+            >>> scaler.get_growth_interval()
+            100
         """
         self._growth_interval = new_interval
 
@@ -260,6 +301,10 @@ class GradScaler:
 
         Returns:
             A bool.
+
+        Example:
+            >>> mlc.amp.GradScaler("cpu").is_enabled(), mlc.amp.GradScaler("cpu", enabled=False).is_enabled()
+            (True, False)
         """
         return self._enabled
 
@@ -268,6 +313,11 @@ class GradScaler:
 
         Returns:
             Dict, empty if the scaler is disabled.
+
+        Example:
+            >>> state = mlc.amp.GradScaler("cpu", init_scale=4.0).state_dict()
+            >>> state["scale"], state["growth_interval"]
+            (4.0, 2000)
         """
         if not self._enabled:
             return {}
@@ -282,15 +332,31 @@ class GradScaler:
             state_dict: Result of `state_dict`.
 
         Raises:
-            UserError: It is that of a disabled scaler (MLC0783).
+            UserError: It is that of a disabled scaler, or none of a scaler (MLC0783).
+
+        Example:
+            >>> scaler = mlc.amp.GradScaler("cpu")
+            >>> scaler.load_state_dict(mlc.amp.GradScaler("cpu", init_scale=4.0).state_dict())
+            >>> scaler.get_scale()
+            4.0
         """
         if not self._enabled:
             return
         if not state_dict:
             raise UserError("the state is empty, as that of a disabled scaler", code="MLC0783", loc=user_loc())
+        if missing := [name for name in self.state_dict() if name not in state_dict]:
+            raise UserError(f"the state has no {missing[0]}", code="MLC0783", loc=user_loc(),
+                            hint="load the result of state_dict of a scaler")
         self._set(float(state_dict["scale"]), int(state_dict["_growth_tracker"]))
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
+
+
+def _check_factors(growth: float, backoff: float) -> None:
+    """UserError unless the scale grows and shrinks by these factors."""
+    if not (growth > 1 and backoff < 1):
+        raise UserError(f"growth_factor = {growth}, backoff_factor = {backoff}", code="MLC0783", loc=user_loc(),
+                        hint="the first is above 1, the second below")
 
 
 def _unscaled(grads: list[Tensor], scale: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -299,4 +365,5 @@ def _unscaled(grads: list[Tensor], scale: Tensor) -> tuple[list[Tensor], Tensor]
     return [g * (1.0 / scale) for g in grads], finite
 
 
-coded_methods(GradScaler, ("__init__", "scale", "unscale_", "step", "update", "load_state_dict"))
+coded_methods(GradScaler, ("__init__", "scale", "unscale_", "step", "update", "load_state_dict", "set_growth_factor",
+                           "set_backoff_factor", "set_growth_interval"))

@@ -70,13 +70,23 @@ class DeviceMesh:
 
     @property
     def shape(self) -> dict[str, int]:
-        """The number of ranks along each axis."""
+        """The number of ranks along each axis, by its name.
+
+        Example:
+            >>> mlc.distributed.DeviceMesh({"data": 2, "model": 4}, abstract=True).shape
+            {'data': 2, 'model': 4}
+        """
         topology = self._ranks.topology
         return dict(zip(topology.axes, topology.sizes))
 
     @property
     def coordinates(self) -> dict[str, int]:
-        """The position of this rank along each axis."""
+        """The position of this rank along each axis, by its name.
+
+        Example:
+            >>> mlc.distributed.DeviceMesh({"data": 2, "model": 4}, abstract=True).coordinates
+            {'data': 0, 'model': 0}
+        """
         topology = self._ranks.topology
         return dict(zip(topology.axes, topology.coordinates(self.rank)))
 

@@ -41,15 +41,43 @@ class ProcessGroup:
         self.transport, self.ranks, self.timeout = transport, ranks, timeout
 
     def rank(self) -> int:
-        """The position of this process in the group."""
+        """The position of this process in the group.
+
+        Returns:
+            An integer from 0 on.
+
+        Example:
+            >>> from mlc.backends.transport import threads
+            >>> def position(rank):
+            ...     mlc.distributed.init_process_group()
+            ...     return mlc.distributed.new_group([0, 1]).rank()
+            >>> threads.run(2, position)
+            [0, 1]
+        """
         return self.ranks.index(self.transport.rank)
 
     def size(self) -> int:
-        """The number of ranks."""
+        """The number of ranks.
+
+        Returns:
+            An integer.
+
+        Example:
+            >>> from mlc.backends.transport import threads
+            >>> def members(rank):
+            ...     mlc.distributed.init_process_group()
+            ...     return mlc.distributed.new_group([0, 1]).size()
+            >>> threads.run(2, members)
+            [2, 2]
+        """
         return len(self.ranks)
 
     def name(self) -> str:
-        """The name of the backend."""
+        """The name of what carries the messages.
+
+        Returns:
+            "mpi", "gloo" or "threads".
+        """
         return self.transport.backend
 
     def __repr__(self) -> str:

@@ -57,18 +57,67 @@ class Work:
         return True
 
     def is_completed(self) -> bool:
-        """Whether `wait` would return, or raise, at once."""
+        """Whether it has ended, so that `wait` would return, or raise, at once.
+
+        Returns:
+            A bool.
+
+        Example:
+            >>> from mlc.backends.transport import threads
+            >>> def ends(rank):
+            ...     mlc.distributed.init_process_group()
+            ...     work = mlc.distributed.all_reduce(mlc.tensor([1.0]), async_op=True)
+            ...     work.wait()
+            ...     return work.is_completed()
+            >>> threads.run(2, ends)
+            [True, True]
+        """
         return self._handle.done()
 
     def is_success(self) -> bool:
-        """Whether it has ended without an error."""
+        """Whether it has ended without an error.
+
+        Returns:
+            A bool; False while it is on its way.
+
+        Example:
+            >>> from mlc.backends.transport import threads
+            >>> def succeeds(rank):
+            ...     mlc.distributed.init_process_group()
+            ...     work = mlc.distributed.all_reduce(mlc.tensor([1.0]), async_op=True)
+            ...     work.wait()
+            ...     return work.is_success()
+            >>> threads.run(2, succeeds)
+            [True, True]
+        """
         return self._handle.done() and self.exception() is None
 
     def exception(self) -> BaseException | None:
-        """The error that it ended with, if there is one."""
+        """The error that it ended with.
+
+        Returns:
+            An exception; None if there is none, or it has not ended.
+
+        Example:
+            >>> from mlc.backends.transport import threads
+            >>> def fails(rank):
+            ...     mlc.distributed.init_process_group()
+            ...     work = mlc.distributed.all_reduce(mlc.tensor([1.0]), async_op=True)
+            ...     work.wait()
+            ...     return work.exception()
+            >>> threads.run(2, fails)
+            [None, None]
+        """
         return self._handle.error
 
     def result(self) -> Any:
-        """The tensors that it has written; it waits for them."""
+        """The tensors that it has written, for which it waits.
+
+        Returns:
+            The tensors.
+
+        Raises:
+            RankError: It failed, or does not end in time (MLC0971).
+        """
         self.wait()
         return self._result

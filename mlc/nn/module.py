@@ -253,6 +253,13 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
 
         Returns:
             Text, such as "in_features=2, out_features=3"; several lines are shown one below the other.
+
+        Example:
+            >>> class Scale(nn.Module):
+            ...     def extra_repr(self):
+            ...         return "by=2"
+            >>> Scale()
+            Scale(by=2)
         """
         return ", ".join(f"{name.rstrip('?')}={getattr(self, name.rstrip('?'))!r}" for name in self._shown
                          if not name.endswith("?") or getattr(self, name.rstrip("?")))

@@ -62,7 +62,11 @@ class RNNCellBase(Module):
             self.to(device=device)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters anew, uniformly from [-b, b] for b = 1 / sqrt(hidden_size), from the default generator.
+
+        Example:
+            >>> nn.GRUCell(2, 3).reset_parameters()
+        """
         _reset(self, self.hidden_size)
 
     def extra_repr(self) -> str:
@@ -276,14 +280,27 @@ class RNNBase(Keyed):
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
-        """The parameters of each layer and direction."""
+        """The parameters of each layer and direction, a list for each; a layer's two directions follow each other.
+
+        Example:
+            >>> [[tuple(w.shape) for w in ws] for ws in nn.GRU(2, 3, bias=False).all_weights]
+            [[(9, 2), (9, 3)]]
+        """
         return [[getattr(self, name + suffix) for name in self._kinds()] for _, suffix in self._suffixes()]
 
     def flatten_parameters(self) -> None:
-        """Do nothing: compiled code takes the parameters as they are."""
+        """Do nothing: compiled code takes the parameters as they are. Programs call it for cuDNN's sake.
+
+        Example:
+            >>> nn.GRU(2, 3).flatten_parameters()
+        """
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters anew, uniformly from [-b, b] for b = 1 / sqrt(hidden_size), from the default generator.
+
+        Example:
+            >>> nn.GRU(2, 3).reset_parameters()
+        """
         _reset(self, self.hidden_size)
 
     def extra_repr(self) -> str:

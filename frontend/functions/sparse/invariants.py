@@ -42,17 +42,39 @@ class check_sparse_tensor_invariants:
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether indices are checked."""
+        """Whether indices are checked in this thread.
+
+        Returns:
+            A bool; True at first.
+
+        Example:
+            >>> mlc.sparse.check_sparse_tensor_invariants.is_enabled()
+            True
+        """
         return _state.enabled
 
     @staticmethod
     def enable() -> None:
-        """Have indices be checked."""
+        """Have indices be checked from now on, in this thread.
+
+        Example:
+            >>> with mlc.sparse.check_sparse_tensor_invariants():
+            ...     mlc.sparse.check_sparse_tensor_invariants.enable()
+            ...     mlc.sparse.check_sparse_tensor_invariants.is_enabled()
+            True
+        """
         _state.enabled = True
 
     @staticmethod
     def disable() -> None:
-        """Have indices not be checked."""
+        """Have indices not be checked from now on, in this thread.
+
+        Example:
+            >>> with mlc.sparse.check_sparse_tensor_invariants():
+            ...     mlc.sparse.check_sparse_tensor_invariants.disable()
+            ...     mlc.sparse.check_sparse_tensor_invariants.is_enabled()
+            False
+        """
         _state.enabled = False
 
     def __enter__(self) -> None:

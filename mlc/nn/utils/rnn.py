@@ -77,28 +77,73 @@ class PackedSequence(_Fields):
         return self._replace(data=self.data.to(*args, **keywords))
 
     def cpu(self) -> PackedSequence:
-        """The sequences with the data in the CPU's memory."""
+        """The sequences with the data in the CPU's memory, as `Tensor.cpu`.
+
+        Returns:
+            A packed sequence.
+
+        Example:
+            >>> p = nn.utils.rnn.pack_sequence([mlc.tensor([1, 2]), mlc.tensor([3])])
+            >>> p.cpu().data.device == "cpu"
+            True
+        """
         return self.to("cpu")
 
     def cuda(self) -> PackedSequence:
-        """The sequences with the data on a GPU."""
+        """The sequences with the data on a GPU, as `Tensor.cuda`; the lengths stay where they are.
+
+        Returns:
+            A packed sequence.
+
+        Raises:
+            BackendError: There is no GPU that can be used (MLC0580 to MLC0582).
+        """
         return self.to("cuda")
 
     def float(self) -> PackedSequence:
-        """The sequences with data of float32."""
+        """The sequences with data of float32, as `Tensor.float`.
+
+        Returns:
+            A packed sequence.
+
+        Example:
+            >>> nn.utils.rnn.pack_sequence([mlc.tensor([1, 2]), mlc.tensor([3])]).float().data
+            tensor([1., 3., 2.], dtype=mlc.float32)
+        """
         return self.to("float32")
 
     def double(self) -> PackedSequence:
-        """The sequences with data of float64."""
+        """The sequences with data of float64, as `Tensor.double`.
+
+        Returns:
+            A packed sequence.
+
+        Example:
+            >>> nn.utils.rnn.pack_sequence([mlc.tensor([1, 2]), mlc.tensor([3])]).double().data
+            tensor([1., 3., 2.], dtype=mlc.float64)
+        """
         return self.to("float64")
 
     def half(self) -> PackedSequence:
-        """The sequences with data of float16."""
+        """The sequences with data of float16, as `Tensor.half`.
+
+        Returns:
+            A packed sequence.
+
+        Example:
+            >>> nn.utils.rnn.pack_sequence([mlc.tensor([1, 2]), mlc.tensor([3])]).half().data
+            tensor([1., 3., 2.], dtype=mlc.float16)
+        """
         return self.to("float16")
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the data are on a GPU."""
+        """Whether the data are on a GPU.
+
+        Example:
+            >>> nn.utils.rnn.pack_sequence([mlc.tensor([1, 2]), mlc.tensor([3])]).is_cuda
+            False
+        """
         found: bool = self.data.is_cuda
         return found
 

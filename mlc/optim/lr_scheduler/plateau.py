@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserTypeError
 from mlc.optim.lr_scheduler.scheduler import LRScheduler, checked_optimizer, for_each_group, require
 from mlc.optim.optimizer import Optimizer
 
@@ -61,11 +63,21 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether a reduction was made so recently that the metric does not count."""
+        """Whether a reduction was made at most `cooldown` epochs ago, so that the metric does not count.
+
+        Example:
+            >>> opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.5)
+            >>> scheduler = mlc.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=0, cooldown=2)
+            >>> scheduler.step(1.0)
+            >>> scheduler.step(1.0)
+            >>> scheduler.in_cooldown
+            True
+        """
         return self.cooldown_counter > 0
 
     def get_lr(self) -> list[float]:
-        """Compute the rates of the groups after a reduction.
+        """Compute the rates of the groups after a reduction: max(lr * factor, min_lr), or lr if they differ by at
+        most `eps`.
 
         Returns:
             One rate for each group.
@@ -74,15 +86,27 @@ class ReduceLROnPlateau(LRScheduler):
         return [new if lr - new > self.eps else lr for lr, new in zip(self._rates(), reduced)]
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:
-        """Reduce the learning rates if the metric has not improved for long enough.
+        """Reduce the learning rates if the metric has not improved for long enough. NaN is no improvement.
 
         Args:
             metrics: The metric of this epoch, a number or a tensor of one element.
             epoch: Number of the epoch; None for the next.
 
         Raises:
-            UserTypeError: The metric is missing (MLC0321).
+            UserTypeError: The metric is missing (MLC0321) or no number (MLC0421).
+            UserError: The metric is a tensor of several elements (MLC0344).
+
+        Example:
+            >>> opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.5)
+            >>> scheduler = mlc.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=0)
+            >>> scheduler.step(1.0)
+            >>> scheduler.step(mlc.tensor(1.0))
+            >>> scheduler.get_last_lr()
+            [0.05]
         """
+        if not hasattr(type(metrics), "__float__"):
+            raise UserTypeError(f"the metric is {type(metrics).__name__} {metrics!r}, expected a number"[:200],
+                                code="MLC0421", loc=user_loc(), hint="pass the loss of this epoch")
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._improves(current):

@@ -99,7 +99,8 @@ class LRScheduler:
         self._begin()
 
     def hosts(self) -> list[Any]:
-        """The objects that a step changes, besides the groups of the optimizer.
+        """The objects that a step changes, besides the groups of the optimizer. A function that is compiled and calls
+        `step` looks at them in each call.
 
         Returns:
             The scheduler, and those that it is made of.
@@ -132,6 +133,11 @@ class LRScheduler:
 
         Returns:
             One rate for each group.
+
+        Example:
+            >>> opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.4)
+            >>> mlc.optim.lr_scheduler.StepLR(opt, step_size=1).get_last_lr()
+            [0.4]
         """
         return self._last_lr
 
@@ -139,8 +145,18 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Set the learning rates of the next epoch.
 
+        Within a compiled function it runs after each call of that, and so changes the rates of the next call.
+
         Args:
             epoch: Number of an epoch to go to instead.
+
+        Example:
+            >>> opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.4)
+            >>> scheduler = mlc.optim.lr_scheduler.StepLR(opt, step_size=1, gamma=0.5)
+            >>> opt.step()
+            >>> scheduler.step()
+            >>> opt.param_groups[0]["lr"]
+            0.2
         """
         self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -169,6 +185,12 @@ class LRScheduler:
 
         Returns:
             Dict, in which objects that are called stand by their attributes, and functions as None.
+
+        Example:
+            >>> opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.4)
+            >>> state = mlc.optim.lr_scheduler.StepLR(opt, step_size=3).state_dict()
+            >>> state["step_size"], state["last_epoch"], state["base_lrs"]
+            (3, 0, [0.4])
         """
         flags = _BETWEEN_STEPS if "_step_count" in vars(self) else {}
         return {**flags, **{name: _saved(x) if name in self.callables else x
@@ -182,6 +204,15 @@ class LRScheduler:
 
         Raises:
             UserError: The state is that of another class, or of another number of groups (MLC0444).
+
+        Example:
+            >>> opt = mlc.optim.SGD([mlc.ones(2, requires_grad=True)], lr=0.4)
+            >>> first, other = (mlc.optim.lr_scheduler.StepLR(opt, step_size=3) for _ in range(2))
+            >>> opt.step()
+            >>> first.step()
+            >>> other.load_state_dict(first.state_dict())
+            >>> other.last_epoch
+            1
         """
         self._check_state(self.state_dict(), state_dict)
         for name, x in state_dict.items():

@@ -22,8 +22,23 @@ from mlc.utils.data.generator import GeneratorLike, GeneratorSource, State
 T_co = TypeVar("T_co", covariant=True)
 
 
+def part(state: State, name: str) -> Any:
+    """A part of the state of a sampler; UserError where it has none."""
+    if not isinstance(state, dict) or name not in state:
+        raise UserError(f"the state of the sampler has no {name!r}", code="MLC0709", loc=user_loc(),
+                        hint="load what state_dict of a sampler of the same kind returned")
+    return state[name]
+
+
 class Sampler(Generic[T_co]):
-    """Base of samplers. A subclass defines `__iter__`, and `__len__` if the length of a loader is asked for.
+    """Base of samplers: iterables of indices of samples, or of lists of them, in the order in which they are loaded.
+
+    A subclass defines `__iter__`, and `__len__` if the length of a loader is asked for. One whose order changes
+    from one iteration to the next also has `state_dict` and `load_state_dict`, by which a loader repeats the order of
+    an epoch.
+
+    Raises:
+        UserTypeError: It is iterated, and the subclass does not define `__iter__` (MLC0711).
 
     Example:
         >>> class Backwards(mlc.utils.data.Sampler):
@@ -44,12 +59,31 @@ class _RandomSampler(Sampler[int]):
         self._source = generator if isinstance(generator, GeneratorSource) else GeneratorSource(generator)
 
     def state_dict(self) -> State:
-        """State from which the next iteration gives the same indices."""
+        """State from which the next iteration gives the same indices: that of the generator.
+
+        Returns:
+            Dict of lists of numbers.
+
+        Example:
+            >>> sampler = mlc.utils.data.RandomSampler("abcd")
+            >>> state = sampler.state_dict()
+            >>> first = list(sampler)
+            >>> sampler.load_state_dict(state)
+            >>> list(sampler) == first
+            True
+        """
         return {"generator": self._source.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
-        """Continue from a state that `state_dict` returned."""
-        self._source.load_state_dict(state["generator"])
+        """Continue from a state that `state_dict` returned.
+
+        Args:
+            state: State of a sampler of the same kind.
+
+        Raises:
+            UserError: It is that of another kind (MLC0709).
+        """
+        self._source.load_state_dict(part(state, "generator"))
 
 
 class SequentialSampler(Sampler[int]):
@@ -114,7 +148,12 @@ class RandomSampler(_RandomSampler):
 
     @property
     def num_samples(self) -> int:
-        """The number of indices of an iteration."""
+        """The number of indices of an iteration: that given, or the length of the dataset.
+
+        Example:
+            >>> mlc.utils.data.RandomSampler("abcd").num_samples
+            4
+        """
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -235,12 +274,27 @@ class BatchSampler(Sampler[list[int]]):
         return count // self.batch_size if self.drop_last else math.ceil(count / self.batch_size)
 
     def state_dict(self) -> State:
-        """State from which the next iteration gives the same batches: that of the sampler."""
+        """State from which the next iteration gives the same batches: that of the sampler.
+
+        Returns:
+            Dict of the state; None stands for that of a sampler without `state_dict`.
+
+        Example:
+            >>> mlc.utils.data.BatchSampler(range(4), 2, drop_last=False).state_dict()
+            {'sampler': None}
+        """
         return {"sampler": sampler_state(self.sampler)}
 
     def load_state_dict(self, state: State) -> None:
-        """Continue from a state that `state_dict` returned."""
-        load_sampler_state(self.sampler, state["sampler"])
+        """Continue from a state that `state_dict` returned.
+
+        Args:
+            state: State of a sampler of the same kind.
+
+        Raises:
+            UserError: It is that of another kind (MLC0709).
+        """
+        load_sampler_state(self.sampler, part(state, "sampler"))
 
 
 class DistributedSampler(Sampler[int]):
@@ -301,21 +355,50 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the number of the epoch, on which the order depends."""
-        self.epoch = epoch
+        """Set the number of the epoch, which is added to the seed of the order.
+
+        Args:
+            epoch: An integer.
+
+        Raises:
+            UserTypeError: It is none (MLC0355).
+
+        Example:
+            >>> sampler = mlc.utils.data.DistributedSampler(range(100), num_replicas=2, rank=0)
+            >>> first = list(sampler)
+            >>> sampler.set_epoch(1)
+            >>> list(sampler) == first
+            False
+        """
+        self.epoch = plain_int(epoch, "epoch")
 
     def state_dict(self) -> State:
-        """State from which the next iteration gives the same indices: the epoch."""
+        """State from which the next iteration gives the same indices: the epoch.
+
+        Returns:
+            Dict of the number.
+
+        Example:
+            >>> mlc.utils.data.DistributedSampler(range(5), num_replicas=2, rank=1).state_dict()
+            {'epoch': 0}
+        """
         return {"epoch": self.epoch}
 
     def load_state_dict(self, state: State) -> None:
-        """Continue from a state that `state_dict` returned."""
-        self.epoch = state["epoch"]
+        """Continue from a state that `state_dict` returned.
+
+        Args:
+            state: State of a sampler of the same kind.
+
+        Raises:
+            UserError: It is that of another kind (MLC0709).
+        """
+        self.set_epoch(part(state, "epoch"))
 
 
 for _class in (SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, BatchSampler,
                DistributedSampler):
-    coded_methods(_class, ("__init__",))
+    coded_methods(_class, ("__init__", "load_state_dict", "set_epoch"))
 
 
 def sampler_state(sampler: Any) -> Any:
