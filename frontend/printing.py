@@ -32,7 +32,7 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
         sci_mode: Whether floats are shown as in 1.5e+00; None to decide by their sizes.
 
     Raises:
-        UserError: There is no such profile (MLC0360).
+        UserError: There is no such profile, or a number is negative, or that of characters is 0 (MLC0360).
 
     Example:
         >>> mlc.set_printoptions(precision=2)
@@ -46,6 +46,10 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
                             hint="one of " + ", ".join(PROFILES))
         _options.clear()
         _options.update(PROFILES[profile])
+    for name, least, value in (("precision", 0, precision), ("threshold", 0, threshold), ("edgeitems", 0, edgeitems),
+                               ("linewidth", 1, linewidth)):
+        if value is not None and value < least:
+            raise UserError(f"{name} = {value}, expected at least {least}", code="MLC0360", loc=user_loc())
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "max_line_width": linewidth}
     _options.update({name: x for name, x in given.items() if x is not None})
     _options.pop("formatter", None)

@@ -158,7 +158,34 @@ def test_messages(f: Any, code: str, text: str) -> None:
     (lambda: mlc.repeat_interleave(mlc.ones(2), np.array([None], object)), "MLC0354"),
     (lambda: mlc.ones(2).round_(decimals=-2**63), "MLC0360"), (lambda: mlc.round(mlc.ones(2), decimals=400), "MLC0360"),
     (lambda: mlc.diagonal(mlc.ones(2, 3), 0.5), "MLC0355"),  # type: ignore[arg-type]
+    (lambda: mlc.nn.functional.max_pool1d(mlc.ones(1, 1, 4), 2, dilation=9), "MLC0367"),
+    (lambda: mlc.nn.functional.unfold(mlc.ones(1, 1, 4, 4), (5, 1)), "MLC0367"),
+    (lambda: mlc.compile(lambda x: mlc.nn.functional.unfold(x, 5), dynamic=True)(mlc.ones(1, 1, 4, 4)), "MLC0367"),
+    (lambda: mlc.nn.functional.conv2d(mlc.ones(1, 1, 4, 4), mlc.ones(1, 1, 2, 2), dilation=9), "MLC0367"),
+    (lambda: mlc.nn.functional.max_unpool1d(mlc.ones(1, 2), mlc.tensor([[0, 1]]), 2, padding=9), "MLC0360"),
+    (lambda: mlc.nn.functional.binary_cross_entropy(mlc.tensor([0.5j]), mlc.tensor([1.0])), "MLC0785"),
+    (lambda: mlc.histogram(mlc.ones(2), 2, range=(0.0,)), "MLC0357"),
+    (lambda: mlc.histogram(mlc.ones(2), 2, range=(1.0, 0.0)), "MLC0360"),
+    (lambda: mlc.histogramdd(mlc.ones(2, 2), 2, range=(0.0, 1.0)), "MLC0357"),
+    (lambda: mlc.randint(0, 5, (2,), dtype=mlc.complex64), "MLC0359"),
+    (lambda: mlc.multinomial(mlc.ones(2), 0), "MLC0360"), (lambda: mlc.sparse_csr_tensor([], [], []), "MLC0774"),
+    (lambda: mlc.sparse_bsr_tensor([0, 1], [0], [[[]]]), "MLC0774"),
+    (lambda: mlc.set_printoptions(precision=-1), "MLC0360"), (lambda: mlc.set_printoptions(linewidth=0), "MLC0360"),
 ])
 def test_what_random_calls_found(f: Any, code: str) -> None:
     with pytest.raises(UserError, match=code):
         f()
+
+
+@pytest.mark.parametrize("labels, steps, spans, code", [
+    ([[1], [1]], [3], [1], "MLC0367"), ([[2]], [3], [1], "MLC0340"), ([[-1]], [3], [1], "MLC0340"),
+    ([[1]], [4], [1], "MLC0340"), ([[1]], [-1], [1], "MLC0340"), ([[1]], [3], [2], "MLC0340"),
+    ([[1]], [3], [-1], "MLC0340"), ([1, 2], [3], [2], "MLC0340")])
+def test_labels_and_lengths_that_a_batch_does_not_have(labels: Any, steps: Any, spans: Any, code: str) -> None:
+    with pytest.raises(UserError, match=code):
+        mlc.nn.functional.ctc_loss(mlc.zeros(3, 1, 2), mlc.tensor(labels), mlc.tensor(steps), mlc.tensor(spans))
+
+
+def test_labels_behind_a_sequence_are_any_numbers() -> None:
+    loss = [mlc.nn.functional.ctc_loss(mlc.zeros(3, 1, 2), mlc.tensor([[1, n]]), [3], [1]).item() for n in (0, -1, 9)]
+    assert loss[0] == loss[1] == loss[2]

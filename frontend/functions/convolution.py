@@ -73,14 +73,27 @@ def _convolution(spatial: int, input: Operand, weight: Operand, bias: Operand, s
     _check(w, spatial, groups, x.shape[1], w.shape[1] * groups if w.ndim > 1 else 0)
     s, d = each(stride, spatial, "stride", 1), each(dilation, spatial, "dilation", 1)
     low, high = pads(padding, w.shape[2:], s, d)
+    check_windows(x, w.shape[2:], d, low, high)
     out = emit(T.Convolution, x, w, s, low, high, d, (), groups)
     fits(out, x)
     return unbatched(_with_bias(out, bias), was_added)
 
 
+TOO_LARGE = "a window is larger than the image, which has {} elements and the padding"
+
+
+def check_windows(x: Tracer, kernel: Sequence[Dim], dilation: Sequence[Dim], low: Sequence[Dim],
+                  high: Sequence[Dim]) -> None:
+    """UserError if a window is larger than the padded image by sizes that are known; `fits` has the others checked."""
+    for n, k, d, before, after in zip(x.shape[2:], kernel, dilation, low, high):
+        room = n + before + after - (k - 1) * d - 1
+        if isinstance(room, int) and room < 0 and n != 0:
+            raise UserError(TOO_LARGE.format(list(x.shape[2:])), code="MLC0367")
+
+
 def fits(out: Tracer, x: Tracer) -> None:
     """UserError if a window is larger than the padded image."""
-    message = f"a window is larger than the image, which has {list(x.shape[2:])} elements and the padding"
+    message = TOO_LARGE.format(list(x.shape[2:]))
     if 0 in out.shape[2:] and 0 not in x.shape[2:]:
         raise UserError(message, code="MLC0367")
     for n in out.shape[2:]:
@@ -410,8 +423,8 @@ def unfold(input: Operand, kernel_size: Ints, dilation: Ints = 1, padding: Ints 
         Tensor of shape (n, c * elements of a window, number of windows) and the dtype of `input`.
 
     Raises:
-        UserError: the number of dimensions is wrong (MLC0364), or a setting is out of range (MLC0360) or has the wrong
-            length (MLC0357).
+        UserError: the number of dimensions is wrong (MLC0364), a setting is out of range (MLC0360) or has the wrong
+            length (MLC0357), or a window is larger than the image (MLC0367).
 
     Example:
         >>> nn.functional.unfold(mlc.reshape(mlc.arange(6), (1, 2, 3)), 2)
@@ -423,8 +436,12 @@ def unfold(input: Operand, kernel_size: Ints, dilation: Ints = 1, padding: Ints 
     x, was_added = batched(tracer(input), 2, "the input")
     kernel, apart = each(kernel_size, 2, "kernel_size", 1), each(dilation, 2, "dilation", 1)
     around, step = each(padding, 2, "padding"), each(stride, 2, "stride", 1)
+    check_windows(x, kernel, apart, around, around)
     spread = windows(padded(x, around, around), kernel, step, apart)
     n, c, rows, k, columns, m = spread.shape
+    for count in (rows, columns):
+        if isinstance(count, Size):
+            need(count - 1, TOO_LARGE.format(list(x.shape[2:])))
     columns_last = tracer(permute(spread, (0, 1, 3, 5, 2, 4)))
     return unbatched(reshape(columns_last, [n, c * k * m, rows * columns]), was_added)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -94,8 +95,17 @@ def _counted(points: Tracer, edges: Sequence[Tracer], weight: Operand, density: 
     return tracer(result)
 
 
-def _range_of(range: Sequence[float] | None, d: int) -> tuple[Any, Any]:
-    return (None, None) if range is None else (range[2 * d], range[2 * d + 1])
+def _range_of(range: Sequence[float] | None, d: int, count: int = 1) -> tuple[Any, Any]:
+    """The ends for one of several coordinates; UserError if they are no ends."""
+    if range is None:
+        return None, None
+    if len(range) != 2 * count:
+        raise UserError(f"range has {len(range)} numbers for {count} coordinates, expected two for each",
+                        code="MLC0357")
+    low, high = range[2 * d], range[2 * d + 1]
+    if not -math.inf < low <= high < math.inf:
+        raise UserError(f"range = ({low}, {high}), expected finite numbers in ascending order", code="MLC0360")
+    return low, high
 
 
 @operation(literal=("bins",), static=("input",))
@@ -116,7 +126,8 @@ def histogram(input: Operand, bins: Operand, *, range: Sequence[float] | None = 
         Named tuple of `hist`, of the dtype of `input`, and `bin_edges`. They have no derivative.
 
     Raises:
-        UserError: elements are no floats (MLC0359), or `bins` is not positive (MLC0360) or no vector (MLC0364).
+        UserError: elements are no floats (MLC0359), `bins` is not positive (MLC0360) or no vector (MLC0364), or `range`
+            has other than two numbers (MLC0357), or has them out of order or infinite (MLC0360).
 
     Example:
         >>> mlc.histogram(mlc.tensor([1.0, 2.0, 1.5]), 2, range=(0.0, 2.0)).hist
@@ -148,7 +159,8 @@ def histogramdd(input: Operand, bins: int | Sequence[Operand], *, range: Sequenc
 
     Raises:
         UserError: elements are no floats (MLC0359) or no points (MLC0364), there are not as many bins as coordinates
-            (MLC0357), or a number of bins is not positive (MLC0360).
+            (MLC0357), a number of bins is not positive (MLC0360), or `range` has not two numbers for each coordinate
+            (MLC0357), or has them out of order or infinite (MLC0360).
 
     Example:
         >>> mlc.histogramdd(mlc.tensor([[0.0, 1.0], [1.0, 0.0]]), [2, 2]).hist
@@ -164,7 +176,7 @@ def histogramdd(input: Operand, bins: int | Sequence[Operand], *, range: Sequenc
     if len(given) != width:
         raise UserError(f"bins of {len(given)} coordinates for points of {width}", code="MLC0357")
     ends = [_given_edges(b, x) if isinstance(b, Tensor) else
-            _even_edges(tracer(S.select(points, 1, d)), b, *_range_of(range, d)) for d, b in enumerate(given)]
+            _even_edges(tracer(S.select(points, 1, d)), b, *_range_of(range, d, width)) for d, b in enumerate(given)]
     return HistogramDD(_counted(points, ends, weight, density), tuple(ends))
 
 

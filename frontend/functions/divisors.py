@@ -24,7 +24,7 @@ def gcd(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: elements are no integers (MLC0354).
+        UserError: elements are no integers (MLC0354), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.gcd(mlc.tensor([12, 5, 0]), mlc.tensor([18, 10, -3]))
@@ -51,7 +51,7 @@ def lcm(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype, in which it may overflow.
 
     Raises:
-        UserError: elements are no integers (MLC0354).
+        UserError: elements are no integers (MLC0354), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.lcm(mlc.tensor([4, 5, 0]), mlc.tensor([6, 10, 3]))

@@ -46,7 +46,8 @@ def svd_lowrank(A: Operand, q: int = 6, niter: int = 2, M: Operand | None = None
         nearly U diag(S) V^T.
 
     Raises:
-        UserError: `A` is no matrix (MLC0364), or `q` or `niter` is negative (MLC0360).
+        UserError: `A` is no matrix (MLC0364), `q` or `niter` is negative (MLC0360), or elements are no floats
+            (MLC0359).
 
     Example:
         >>> mlc.svd_lowrank(mlc.tensor([[3.0, 0.0], [0.0, 0.0]]), 1).S
@@ -79,7 +80,8 @@ def pca_lowrank(A: Operand, q: int | None = None, center: bool = True, niter: in
         Named tuple of `U`, `S` and `V`; the columns of `V` are the principal directions.
 
     Raises:
-        UserError: `A` is no matrix (MLC0364), or `q` or `niter` out of range (MLC0360).
+        UserError: `A` is no matrix (MLC0364), `q` or `niter` out of range (MLC0360), or elements are no floats
+            (MLC0359).
 
     Example:
         >>> mlc.pca_lowrank(mlc.tensor([[1.0, 5.0], [3.0, 5.0]]), 1).S

@@ -141,8 +141,8 @@ def where(condition: Operand, input: Operand = None, other: Operand = None) -> A
         Tensor of the broadcast shape and the promoted dtype of `input` and `other`, or a tuple of index vectors.
 
     Raises:
-        UserError: `condition` is not of bool (MLC0362), one of `input` and `other` is missing (MLC0353), or an integer
-            does not fit in the dtype of the other (MLC0348).
+        UserError: `condition` is not of bool (MLC0362), one of `input` and `other` is missing (MLC0353), an integer
+            does not fit in the dtype of the other (MLC0348), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.where(mlc.tensor([True, False]), 1.0, mlc.tensor([5.0, 6.0]))

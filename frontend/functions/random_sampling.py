@@ -78,6 +78,8 @@ def _integers(shape: Sequence[Any], low: int, high: int, dtype: DTypeLike, gener
 
 def _check_range(least: int, most: int, dtype: DType) -> None:
     """UserError if not all integers of a range are exact in a dtype."""
+    if dtype.is_complex:
+        raise UserTypeError(f"integers are drawn as real numbers, and not as {dtype.name}", code="MLC0359")
     if dtype.is_floating_point:
         bound = 1 << DIGITS[float_type(dtype)]
         ends = -bound, bound
@@ -316,8 +318,8 @@ def normal(mean: Operand = 0.0, std: Operand = 1.0, size: Any = None, *, generat
         Tensor of shape `size`, or of the broadcast shape of mean and deviation.
 
     Raises:
-        UserError: The deviation is negative (MLC0360), the size is missing (MLC0321), `dtype` is no float (MLC0359), or
-            a function is being recorded (MLC0716).
+        UserError: The deviation is negative (MLC0360), the size is missing (MLC0321), `dtype` is no float (MLC0359), a
+            function is being recorded (MLC0716), or a size is negative (MLC0358).
 
     Example:
         >>> mlc.normal(0.0, 1.0, (2, 3)).shape, mlc.normal(mlc.tensor([1.0, 2.0]), 0.0)

@@ -89,7 +89,8 @@ def multinomial(input: Operand, num_samples: int, replacement: bool = False, *,
 
     Raises:
         UserError: The tensor has another number of dimensions (MLC0364), no floats (MLC0359), a weight is negative or
-            not finite, or a row has too few that are positive (MLC0360), or a draw cannot be recorded (MLC0716).
+            not finite, or a row has too few that are positive (MLC0360), a draw cannot be recorded (MLC0716), or
+            `num_samples` is negative (MLC0358).
         UserAssertionError: The same of weights, where a function is recorded.
 
     Example:
@@ -107,8 +108,10 @@ def multinomial(input: Operand, num_samples: int, replacement: bool = False, *,
     rows = np.atleast_2d(weights.astype(np.float64))
     if not (np.isfinite(rows) & (rows >= 0)).all():
         raise UserError("the weights have to be finite and at least 0", code="MLC0360")
+    if not count:
+        raise UserError("num_samples = 0, expected at least 1", code="MLC0360")
     least = int((rows > 0).sum(1).min(initial=rows.shape[1]))
-    if not count or least < (1 if replacement else count):
+    if least < (1 if replacement else count):
         raise UserError(f"{count} indices are drawn where a row has {least} positive weights", code="MLC0360")
     draw = _drawn_again if replacement else _drawn_once
     return wrap(draw(rows, count, source).reshape((*weights.shape[:-1], count)))

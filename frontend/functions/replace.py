@@ -55,8 +55,8 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
         Tensor of the shape and dtype of `input`.
 
     Raises:
-        UserError: the index is out of range (MLC0366, an IndexError), `dim` is (MLC0356), or `src` has another shape
-            (MLC0367).
+        UserError: the index is out of range (MLC0366, an IndexError), `dim` is (MLC0356), `src` has another shape
+            (MLC0367), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.select_scatter(mlc.zeros(2, 2), mlc.ones(2), 0, 1)
@@ -92,7 +92,7 @@ def slice_scatter(input: Operand, src: Operand, dim: int = 0, start: int | None 
 
     Raises:
         UserError: `dim` is out of range (MLC0356), `src` has another shape (MLC0367), `step` is not positive (MLC0360),
-            or the size of the dimension is symbolic (MLC0365).
+            the size of the dimension is symbolic (MLC0365), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.slice_scatter(mlc.zeros(5), mlc.ones(2), start=1, end=5, step=2)
@@ -169,7 +169,8 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
         Tensor of the broadcast shape and the dtype of `input`.
 
     Raises:
-        UserError: the mask is not of bool (MLC0362), or the source has too few elements (MLC0340, an IndexError).
+        UserError: the mask is not of bool (MLC0362), the source has too few elements (MLC0340, an IndexError), or the
+            shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.masked_scatter(mlc.zeros(4), mlc.tensor([False, True, False, True]), mlc.tensor([5.0, 6.0]))

@@ -74,8 +74,8 @@ def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: s
 
     Raises:
         UserError: `reduce` is another string (MLC0360), `index` is not of integers (MLC0354) or out of range (MLC0340,
-            an IndexError), the numbers of dimensions differ (MLC0364), `index` is too great (MLC0367), or `src` is of
-            another dtype (MLC0421).
+            an IndexError), the numbers of dimensions differ (MLC0364), `index` is too great (MLC0367), `src` is of
+            another dtype (MLC0421), or `dim` is out of range (MLC0356, an IndexError).
 
     Example:
         >>> mlc.scatter(mlc.zeros(4), 0, mlc.tensor([1, 3]), mlc.tensor([5.0, 6.0]))
@@ -105,7 +105,8 @@ def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tenso
 
     Raises:
         UserError: `index` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), the numbers of
-            dimensions differ (MLC0364), `index` is too great (MLC0367), or `src` is of another dtype (MLC0421).
+            dimensions differ (MLC0364), `index` is too great (MLC0367), `src` is of another dtype (MLC0421), or `dim`
+            is out of range (MLC0356, an IndexError).
 
     Example:
         >>> mlc.scatter_add(mlc.zeros(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([1.0, 2.0, 3.0]))
@@ -133,8 +134,8 @@ def scatter_reduce(input: Operand, dim: int, index: Operand, src: Operand, reduc
 
     Raises:
         UserError: `reduce` is another string (MLC0360), `index` is not of integers (MLC0354) or out of range (MLC0340,
-            an IndexError), the numbers of dimensions differ (MLC0364), `index` is too great (MLC0367), or `src` is of
-            another dtype (MLC0421).
+            an IndexError), the numbers of dimensions differ (MLC0364), `index` is too great (MLC0367), `src` is of
+            another dtype (MLC0421), or `dim` is out of range (MLC0356, an IndexError).
 
     Example:
         >>> mlc.scatter_reduce(mlc.ones(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([4.0, 2.0, 3.0]), "amax")
@@ -208,8 +209,8 @@ def index_add(input: Operand, dim: int, index: Operand, source: Operand, *, alph
         Tensor of the shape and dtype of `input`.
 
     Raises:
-        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError), or
-            `source` has another shape (MLC0367) or dtype (MLC0421).
+        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError),
+            `source` has another shape (MLC0367) or dtype (MLC0421), or `dim` is out of range (MLC0356, an IndexError).
 
     Example:
         >>> mlc.index_add(mlc.zeros(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([1.0, 2.0, 3.0]))
@@ -236,8 +237,8 @@ def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Ten
         Tensor of the shape and dtype of `input`.
 
     Raises:
-        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError), or
-            `source` has another shape (MLC0367) or dtype (MLC0421).
+        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError),
+            `source` has another shape (MLC0367) or dtype (MLC0421), or `dim` is out of range (MLC0356, an IndexError).
 
     Example:
         >>> mlc.index_copy(mlc.zeros(3), 0, mlc.tensor([2, 0]), mlc.tensor([1.0, 2.0]))
@@ -262,7 +263,8 @@ def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tens
 
     Raises:
         UserError: `value` is of a higher kind than `input` (MLC0352), not 0-d (MLC0364) or beyond the dtype (MLC0348),
-            or `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError).
+            `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError), or `dim`
+            is out of range (MLC0356, an IndexError).
 
     Example:
         >>> mlc.index_fill(mlc.zeros(3), 0, mlc.tensor([0, 2]), 7.0)
@@ -294,7 +296,8 @@ def index_reduce(input: Operand, dim: int, index: Operand, source: Operand, redu
 
     Raises:
         UserError: `reduce` is another string (MLC0360), or `index` is not of integers (MLC0354), not 1-D (MLC0364) or
-            out of range (MLC0340, an IndexError), or `source` is of another dtype (MLC0421).
+            out of range (MLC0340, an IndexError), `source` is of another dtype (MLC0421), `dim` is out of range
+            (MLC0356, an IndexError), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.index_reduce(mlc.ones(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([4.0, 2.0, 3.0]), "prod")
@@ -337,8 +340,8 @@ def bincount(input: Operand, weights: Operand = None, minlength: int = 0) -> Ten
 
     Raises:
         UserError: elements are no integers (MLC0354), `input` is not 1-D (MLC0364), an element is negative or, within a
-            compiled function, too great (MLC0340, an IndexError), `minlength` is needed there (MLC0365), or `weights`
-            has another shape (MLC0115).
+            compiled function, too great (MLC0340, an IndexError), `minlength` is needed there (MLC0365), `weights` has
+            another shape (MLC0115), or `minlength` is negative (MLC0358).
 
     Example:
         >>> mlc.bincount(mlc.tensor([0, 2, 2]))

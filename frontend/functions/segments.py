@@ -73,7 +73,8 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
 
     Raises:
         UserError: `repeats` is negative (MLC0360), missing for an input that is no vector (MLC0364) or, while a
-            function is recorded, a tensor without `output_size` (MLC0365), or `dim` is out of range (MLC0356).
+            function is recorded, a tensor without `output_size` (MLC0365), `dim` is out of range (MLC0356), or
+            `repeats` is not of integers (MLC0354).
 
     Example:
         >>> mlc.repeat_interleave(mlc.tensor([1, 2]), 2)

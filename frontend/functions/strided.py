@@ -120,8 +120,8 @@ def as_strided_scatter(input: Operand, src: Operand, size: Sequence[int], stride
         Tensor of the shape and dtype of `input`.
 
     Raises:
-        UserError: a number is negative (MLC0358), there are not as many strides as sizes (MLC0357), or the view reaches
-            beyond the tensor (MLC0770).
+        UserError: a number is negative (MLC0358), there are not as many strides as sizes (MLC0357), the view reaches
+            beyond the tensor (MLC0770), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.as_strided_scatter(mlc.zeros(4), mlc.ones(2), (2,), (2,))

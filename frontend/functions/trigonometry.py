@@ -267,6 +267,9 @@ def atan2(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.atan2(mlc.tensor([1.0, -1.0]), mlc.tensor([-1.0, 0.0]))
         tensor([ 2.3561945, -1.5707964], dtype=mlc.float32)
@@ -286,6 +289,9 @@ def hypot(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.hypot(mlc.tensor([3.0, 1e30]), mlc.tensor([4.0, 1e30]))

@@ -48,8 +48,8 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: the vectors have not 3 elements (MLC0367), `dim` is out of range (MLC0356), or there are no
-            dimensions (MLC0364).
+        UserError: the vectors have not 3 elements (MLC0367), `dim` is out of range (MLC0356), there are no dimensions
+            (MLC0364), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.cross(mlc.tensor([1.0, 0.0, 0.0]), mlc.tensor([0.0, 1.0, 0.0]))

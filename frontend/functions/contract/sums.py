@@ -44,8 +44,8 @@ def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 1, alph
         Tensor of shape (n, m) in the promoted dtype.
 
     Raises:
-        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
-            does not broadcast (MLC0111).
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), `input` does
+            not broadcast (MLC0111), or the operands have different float dtypes (MLC0420).
 
     Example:
         >>> mlc.addmm(mlc.ones(2), mlc.eye(2), mlc.eye(2), alpha=0.5)
@@ -72,8 +72,8 @@ def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1
         Tensor of shape (batch, n, m) in the promoted dtype.
 
     Raises:
-        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
-            does not broadcast (MLC0111).
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), `input` does
+            not broadcast (MLC0111), or the operands have different float dtypes (MLC0420).
 
     Example:
         >>> mlc.baddbmm(mlc.ones(1), mlc.ones(2, 1, 3), mlc.ones(2, 3, 1), alpha=0.5)
@@ -101,8 +101,8 @@ def addmv(input: Operand, mat: Operand, vec: Operand, *, beta: float = 1, alpha:
         Tensor of shape (n,) in the promoted dtype.
 
     Raises:
-        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
-            does not broadcast (MLC0111).
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), `input` does
+            not broadcast (MLC0111), or the operands have different float dtypes (MLC0420).
 
     Example:
         >>> mlc.addmv(mlc.ones(2), mlc.eye(2), mlc.tensor([3.0, 4.0]), alpha=0.5)
@@ -155,8 +155,8 @@ def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1,
         Tensor of shape (n, m) in the promoted dtype.
 
     Raises:
-        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
-            does not broadcast (MLC0111).
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), `input` does
+            not broadcast (MLC0111), or the operands have different float dtypes (MLC0420).
 
     Example:
         >>> mlc.addbmm(mlc.ones(1), mlc.ones(2, 1, 3), mlc.ones(2, 3, 1), alpha=0.5)

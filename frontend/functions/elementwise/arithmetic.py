@@ -200,6 +200,9 @@ def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     Returns:
         Tensor of the broadcast shape and the promoted dtype.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.add(mlc.tensor([1.0, 2.0]), mlc.tensor([10.0, 20.0]), alpha=2)
         tensor([21., 42.], dtype=mlc.float32)
@@ -223,7 +226,7 @@ def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: both are of bool (MLC0359).
+        UserError: both are of bool (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.sub(mlc.tensor([5.0, 2.0]), 1)
@@ -269,6 +272,9 @@ def mul(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of the broadcast shape and the promoted dtype.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.mul(mlc.tensor([1.0, 2.0]), mlc.tensor([[3.0], [4.0]]))
         tensor([[3., 6.],
@@ -295,7 +301,7 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
         integers divided by 0 give 0, where PyTorch raises an error.
 
     Raises:
-        UserError: `rounding_mode` is another string (MLC0360).
+        UserError: `rounding_mode` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.div(mlc.tensor([7, -7]), 2)
@@ -331,7 +337,7 @@ def floor_divide(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: both are of bool (MLC0359).
+        UserError: both are of bool (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.floor_divide(mlc.tensor([7, -7]), 2)
@@ -356,7 +362,7 @@ def remainder(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: both are of bool (MLC0359).
+        UserError: both are of bool (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.remainder(mlc.tensor([7, -7]), 3)
@@ -381,7 +387,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: both are of bool (MLC0359).
+        UserError: both are of bool (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.fmod(mlc.tensor([7, -7]), 3)
@@ -403,6 +409,9 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the shape that all three broadcast to.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.lerp(mlc.tensor([0.0, 10.0]), 20.0, 0.25)
@@ -428,6 +437,9 @@ def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operan
     Returns:
         Tensor of the shape that all broadcast to, in the promoted dtype.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.addcmul(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]), mlc.tensor([5.0, 6.0]), value=0.5)
         tensor([ 8.5, 14. ], dtype=mlc.float32)
@@ -447,6 +459,9 @@ def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operan
 
     Returns:
         Tensor of floats, of the shape that all broadcast to.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.addcdiv(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]), mlc.tensor([2.0, 8.0]), value=2)

@@ -34,7 +34,7 @@ def bitwise_and(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: either is of floats (MLC0359).
+        UserError: either is of floats (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.bitwise_and(mlc.tensor([12, 5]), 6)
@@ -55,7 +55,7 @@ def bitwise_or(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: either is of floats (MLC0359).
+        UserError: either is of floats (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.bitwise_or(mlc.tensor([12, 5]), 6)
@@ -76,7 +76,7 @@ def bitwise_xor(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: either is of floats (MLC0359).
+        UserError: either is of floats (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.bitwise_xor(mlc.tensor([12, 5]), 6)
@@ -124,7 +124,7 @@ def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: either is of floats (MLC0359), or both are of bool (MLC0113).
+        UserError: either is of floats (MLC0359), both are of bool (MLC0113), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.bitwise_left_shift(mlc.tensor([1, 5]), 2)
@@ -148,7 +148,7 @@ def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: either is of floats (MLC0359), or both are of bool (MLC0113).
+        UserError: either is of floats (MLC0359), both are of bool (MLC0113), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.bitwise_right_shift(mlc.tensor([-9, 20]), 2)
@@ -191,6 +191,9 @@ def logical_and(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of bools of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.logical_and(mlc.tensor([True, True, False]), mlc.tensor([True, False, False]))
         tensor([ True, False, False], dtype=mlc.bool)
@@ -212,6 +215,9 @@ def logical_or(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of bools of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.logical_or(mlc.tensor([True, True, False]), mlc.tensor([True, False, False]))
         tensor([ True,  True, False], dtype=mlc.bool)
@@ -229,6 +235,9 @@ def logical_xor(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of bools of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.logical_xor(mlc.tensor([True, True, False]), mlc.tensor([True, False, False]))

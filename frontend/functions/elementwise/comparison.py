@@ -126,6 +126,9 @@ def eq(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of bools of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.eq(mlc.tensor([1.0, 2.0, 3.0]), 2)
         tensor([False,  True, False], dtype=mlc.bool)
@@ -145,6 +148,9 @@ def ne(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of bools of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.ne(mlc.tensor([1.0, 2.0, 3.0]), 2)
@@ -166,6 +172,9 @@ def lt(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of bools of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.lt(mlc.tensor([1.0, 2.0, 3.0]), 2)
         tensor([ True, False, False], dtype=mlc.bool)
@@ -185,6 +194,9 @@ def le(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of bools of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.le(mlc.tensor([1.0, 2.0, 3.0]), 2)
@@ -206,6 +218,9 @@ def gt(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of bools of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.gt(mlc.tensor([1.0, 2.0, 3.0]), 2)
         tensor([False, False,  True], dtype=mlc.bool)
@@ -225,6 +240,9 @@ def ge(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of bools of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.ge(mlc.tensor([1.0, 2.0, 3.0]), 2)
@@ -251,7 +269,7 @@ def isclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e
         Tensor of bools of the broadcast shape.
 
     Raises:
-        UserError: A tolerance is negative (MLC0360).
+        UserError: A tolerance is negative (MLC0360), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.isclose(mlc.tensor([1.0, 100.0]), mlc.tensor([1.000001, 101.0]))

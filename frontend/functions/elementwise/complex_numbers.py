@@ -187,6 +187,7 @@ def complex(real: Operand, imag: Operand) -> Tensor:
         Tensor of complex64 or complex128, of the broadcast shape.
 
     Raises:
+        UserError: the shapes do not broadcast (MLC0111).
         UserTypeError: The operands are of different dtypes (MLC0789), or no complex dtype has such parts (MLC0787).
 
     Example:
@@ -225,6 +226,7 @@ def polar(abs: Operand, angle: Operand) -> Tensor:
         Tensor of complex64 or complex128, of the broadcast shape.
 
     Raises:
+        UserError: the shapes do not broadcast (MLC0111).
         UserTypeError: The operands are of different dtypes (MLC0789), or no complex dtype has such parts (MLC0787).
 
     Example:

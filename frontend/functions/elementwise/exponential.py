@@ -269,7 +269,8 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: an integer is raised to a negative Python integer (MLC0361), or both are of bool (MLC0359).
+        UserError: an integer is raised to a negative Python integer (MLC0361), both are of bool (MLC0359), or the
+            shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.pow(mlc.tensor([1.0, 2.0, 3.0]), 3)
@@ -312,6 +313,9 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.logaddexp(mlc.tensor([0.0, 1000.0]), mlc.tensor([0.0, 1000.0]))
         tensor([6.9314718e-01, 1.0006932e+03], dtype=mlc.float32)
@@ -333,6 +337,9 @@ def logaddexp2(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.logaddexp2(mlc.tensor([3.0, 1000.0]), mlc.tensor([3.0, 1000.0]))
@@ -361,6 +368,9 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
     Returns:
         Tensor of float64, or complex128 if an operand is complex, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.float_power(mlc.tensor([2, 4]), -1)
         tensor([0.5 , 0.25], dtype=mlc.float64)
@@ -380,6 +390,9 @@ def xlogy(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.xlogy(mlc.tensor([0.0, 2.0]), mlc.tensor([0.0, 1.0]))
@@ -407,6 +420,9 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.ldexp(mlc.tensor([0.75, 1.0]), mlc.tensor([2, -1]))

@@ -79,6 +79,7 @@ def nextafter(input: Operand, other: Operand) -> Tensor:
         Tensor of floats, of the broadcast shape.
 
     Raises:
+        UserError: the shapes do not broadcast (MLC0111).
         UserTypeError: The operands hold no floats (MLC0359).
 
     Example:

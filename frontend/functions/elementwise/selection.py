@@ -62,6 +62,9 @@ def maximum(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of the broadcast shape and the promoted dtype.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.maximum(mlc.tensor([1.0, 5.0]), mlc.tensor([3.0, 2.0]))
         tensor([3., 5.], dtype=mlc.float32)
@@ -81,6 +84,9 @@ def minimum(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.minimum(mlc.tensor([1.0, 5.0]), mlc.tensor([3.0, 2.0]))
@@ -102,6 +108,9 @@ def fmax(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of the broadcast shape and the promoted dtype; NaN only where both are.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.fmax(mlc.tensor([1.0, float("nan")]), mlc.tensor([3.0, 2.0]))
         tensor([3., 2.], dtype=mlc.float32)
@@ -121,6 +130,9 @@ def fmin(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of the broadcast shape and the promoted dtype; NaN only where both are.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.fmin(mlc.tensor([1.0, float("nan")]), mlc.tensor([3.0, 2.0]))
@@ -164,7 +176,8 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
 
     Raises:
         UserError: `mask` is not of bool (MLC0362), `value` is of a higher kind than `input`, as a float in integers
-            (MLC0352), an integer that its dtype does not hold (MLC0348), or no number (MLC0364).
+            (MLC0352), an integer that its dtype does not hold (MLC0348), no number (MLC0364), or the shapes do not
+            broadcast (MLC0111).
 
     Example:
         >>> mlc.masked_fill(mlc.tensor([1.0, 2.0]), mlc.tensor([True, False]), -1)
@@ -195,7 +208,8 @@ def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: neither limit is given (MLC0353), or an integer limit is beyond the dtype (MLC0348).
+        UserError: neither limit is given (MLC0353), an integer limit is beyond the dtype (MLC0348), or the shapes do
+            not broadcast (MLC0111).
 
     Example:
         >>> mlc.clamp(mlc.tensor([-2.0, 0.5, 3.0]), 0, 1)
@@ -230,7 +244,7 @@ def clamp_min(input: Operand, min: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: `min` is an integer beyond the dtype of `input` (MLC0348).
+        UserError: `min` is an integer beyond the dtype of `input` (MLC0348), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.clamp_min(mlc.tensor([-2.0, 0.5]), 0)
@@ -251,7 +265,7 @@ def clamp_max(input: Operand, max: Operand) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        UserError: `max` is an integer beyond the dtype of `input` (MLC0348).
+        UserError: `max` is an integer beyond the dtype of `input` (MLC0348), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.clamp_max(mlc.tensor([-2.0, 2.5]), 1)

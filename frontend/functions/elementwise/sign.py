@@ -85,6 +85,9 @@ def copysign(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.copysign(mlc.tensor([1.0, 2.0]), mlc.tensor([-0.0, 3.0]))
         tensor([-1.,  2.], dtype=mlc.float32)
@@ -106,6 +109,9 @@ def heaviside(input: Operand, values: Operand) -> Tensor:
 
     Returns:
         Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.heaviside(mlc.tensor([-1.0, 0.0, 2.0]), 0.5)

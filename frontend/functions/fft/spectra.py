@@ -105,7 +105,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike =
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.hann_window(4)
@@ -131,7 +131,7 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.hamming_window(4)
@@ -154,7 +154,7 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: DTypeLi
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.blackman_window(4)
@@ -177,7 +177,7 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: DTypeLi
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.bartlett_window(4)

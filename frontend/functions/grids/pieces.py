@@ -160,8 +160,8 @@ def tensor_split(input: Operand, indices_or_sections: int | Sequence[int] | Tens
         Tuple of tensors of the dtype of `input`.
 
     Raises:
-        UserError: the number is not positive (MLC0358), `dim` is out of range (MLC0356), or the size is symbolic
-            (MLC0365).
+        UserError: the number is not positive (MLC0358), `dim` is out of range (MLC0356), the size is symbolic
+            (MLC0365), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.tensor_split(mlc.arange(5), 2)

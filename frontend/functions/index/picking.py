@@ -46,8 +46,9 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
         Tensor of the dtype of `input`, with the length of `index` in dimension `dim`.
 
     Raises:
-        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364), or out of range (MLC0340, an IndexError), or
-            `dim` is out of range (MLC0356).
+        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364), or out of range (MLC0340, an IndexError),
+            `dim` is out of range (MLC0356), or `input` has no dimensions, and `index` another number of elements than 1
+            (MLC0367).
 
     Example:
         >>> mlc.index_select(mlc.tensor([[1, 2], [3, 4]]), 0, mlc.tensor([1, 1, 0]))
@@ -120,7 +121,7 @@ def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> 
 
     Raises:
         UserError: `indices` is not of integers (MLC0354), of other dimensions (MLC0364), does not broadcast (MLC0111),
-            or is out of range (MLC0340, an IndexError).
+            is out of range (MLC0340, an IndexError), or `dim` is out of range (MLC0356, an IndexError).
 
     Example:
         >>> mlc.take_along_dim(mlc.tensor([[1, 2], [3, 4]]), mlc.tensor([[1]]), 0)

@@ -276,7 +276,8 @@ def solve_by_lu(b: Operand, LU_data: Operand, LU_pivots: Operand) -> Tensor:
         Tensor of the broadcast shape of `b`.
 
     Raises:
-        UserError: an operand is no matrix (MLC0364), or shapes do not fit (MLC0367).
+        UserError: an operand is no matrix (MLC0364), shapes do not fit (MLC0367), or the shapes do not broadcast
+            (MLC0111).
 
     Example:
         >>> mlc.lu_solve(mlc.tensor([[3.0], [8.0]]), *mlc.linalg.lu_factor(mlc.tensor([[1.0, 2.0], [4.0, 4.0]])))

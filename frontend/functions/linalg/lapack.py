@@ -179,7 +179,8 @@ def ormqr(input: Operand, tau: Operand, other: Operand, left: bool = True, trans
         Tensor of the shape of `other`.
 
     Raises:
-        UserError: an operand is no matrix (MLC0364), shapes do not fit (MLC0367), or a size is symbolic (MLC0365).
+        UserError: an operand is no matrix (MLC0364), shapes do not fit (MLC0367), a size is symbolic (MLC0365), or the
+            operands have different float dtypes (MLC0420).
 
     Example:
         >>> mlc.ormqr(mlc.tensor([[1.0], [1.0]]), mlc.tensor([1.0]), mlc.eye(2))

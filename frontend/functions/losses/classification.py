@@ -7,6 +7,7 @@ from typing import cast as typed
 
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
+from mlc.frontend.dtypes import of_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
@@ -17,7 +18,7 @@ from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import f32, i64
 
 
@@ -199,6 +200,8 @@ def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None
         tensor(0.39925388, dtype=mlc.float32)
     """
     x, t = of_same_shape(input, target)
+    if x.type.dtype.is_complex:
+        raise UserTypeError(f"probabilities are real, found elements of {of_ir(x.type.dtype).name}", code="MLC0785")
     loss = -(t * _bounded_log(x, E.log, x) + (1 - t) * _bounded_log(1 - x, E.log1p, -x))
     return reduced(loss if weight is None else loss * tracer(weight), reduction)
 

@@ -35,8 +35,8 @@ def linear_cross_entropy(input: Operand, linear_weight: Operand, target: Operand
 
     Raises:
         UserError: `reduction` is another string, `label_smoothing` out of range or `ignore_index` given for
-            probabilities (MLC0360), shapes do not fit (MLC0367, MLC0364), or a class is out of range (MLC0340, an
-            IndexError).
+            probabilities (MLC0360), shapes do not fit (MLC0367, MLC0364), a class is out of range (MLC0340, an
+            IndexError), or the operands have different float dtypes (MLC0420).
 
     Example:
         >>> nn.functional.linear_cross_entropy(mlc.ones(1, 2), mlc.zeros(4, 2), mlc.tensor([0]))

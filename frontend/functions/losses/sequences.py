@@ -34,7 +34,8 @@ def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, targe
 
     Args:
         log_probs: Logarithms of probabilities, of shape (steps, n, classes), or (steps, classes).
-        targets: Integers of shape (n, labels), or all sequences one behind the other in a vector.
+        targets: Integers of shape (n, labels), or all sequences one behind the other in a vector. Those behind the
+            `target_lengths` of a row may be any number.
         input_lengths: Number of steps of each sequence, of shape (n,), or 0-d for one.
         target_lengths: Number of labels of each sequence, likewise.
         blank: The class that stands for no label.
@@ -46,7 +47,8 @@ def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, targe
 
     Raises:
         UserError: `reduction` is another string (MLC0360), a number of dimensions is wrong (MLC0364), lengths are no
-            integers (MLC0354), or their number differs from that of the sequences (MLC0367).
+            integers (MLC0354), their number or that of the rows of `targets` differs from that of the sequences
+            (MLC0367), or a length is above what there is or a label no class (MLC0340, an IndexError).
 
     Example:
         >>> even = mlc.log(mlc.full((2, 1, 2), 0.5))
@@ -61,6 +63,9 @@ def ctc_loss(log_probs: Operand, targets: Operand, input_lengths: Operand, targe
                         code="MLC0364")
     steps, spans = (_lengths(v, what, x.shape[1]) for v, what in ((input_lengths, "input_lengths"),
                                                                  (target_lengths, "target_lengths")))
+    if labels.ndim == 2 and not sizes.is_equal(labels.shape[0], x.shape[1]):
+        raise UserError(f"targets of shape {list(labels.shape)} for {x.shape[1]} sequences", code="MLC0367")
+    steps, spans = _within(steps, x.shape[0]), _within(spans, labels.shape[-1])
     places = _path(_by_sequence(labels, spans, x.shape[1]), blank)
     losses = -_log_likelihood(x, places, blank, steps, spans)
     losses = losses + _normalization(x, steps)
@@ -88,6 +93,11 @@ def _lengths(given: Any, what: str, n: Any) -> Tracer:
     return found
 
 
+def _within(lengths: Tracer, most: Any) -> Tracer:
+    """The lengths themselves, looked up, so that one that is negative or above `most` is an index out of range."""
+    return take(emit(T.Iota, (most + 1,), 0, i64), E.where(lengths < 0, tracer(most) + 1, lengths), 0)
+
+
 def _by_sequence(labels: Tracer, spans: Tracer, n: Any) -> Tracer:
     """Labels with a row for each sequence."""
     if labels.ndim == 2 or labels.shape[0] == 0:
@@ -110,9 +120,11 @@ def _log_likelihood(x: Tracer, places: Tracer, blank: int, steps: Tracer, spans:
     """ln of the probability of each path, by the forward recurrence."""
     count, n, _ = x.shape
     width = places.shape[1]
-    known = gather(x, 2, E.clamp(broadcast_to(reshape(places, [1, n, width]), [count, n, width]), 0, x.shape[2] - 1))
-    known = E.clamp_min(known, IMPOSSIBLE)
     column = emit(T.Iota, (1, width), 1, i64)
+    counts = column < reshape(spans, [n, 1]) * 2           # what is behind a sequence may be any number
+    at = tracer(E.where(counts, E.where(places < 0, x.shape[2], places), blank))
+    known = gather(x, 2, broadcast_to(reshape(at, [1, n, width]), [count, n, width]))
+    known = E.clamp_min(known, IMPOSSIBLE)
     behind = _shifted(places, 2, -1)
     skips = (places != blank) & (places != behind)
     first = E.where((column == 0) | ((column == 1) & (reshape(spans, [n, 1]) > 0)), known[0], IMPOSSIBLE)

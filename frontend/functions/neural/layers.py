@@ -151,8 +151,8 @@ def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
         Tensor of shape (..., out_features).
 
     Raises:
-        UserError: inner sizes differ (MLC0367), a number of dimensions is wrong (MLC0364), or the float dtypes differ
-            (MLC0420).
+        UserError: inner sizes differ (MLC0367), a number of dimensions is wrong (MLC0364), the float dtypes differ
+            (MLC0420), or the shape of `bias` does not broadcast to the result's (MLC0111).
 
     Example:
         >>> nn.functional.linear(mlc.tensor([1.0, 2.0]), mlc.tensor([[3.0, 4.0], [5.0, 6.0]]), mlc.tensor([0.0, 1.0]))

@@ -229,6 +229,7 @@ def threshold(input: Operand, threshold: float, value: float, inplace: bool = Fa
         Tensor of the shape of `input`.
 
     Raises:
+        UserError: `input` is of integers and `value` is no integer (MLC0352).
         UserTypeError: `threshold` or `value` is a tensor of one or more dimensions (MLC0364).
 
     Example:

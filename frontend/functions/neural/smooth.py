@@ -232,7 +232,7 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
         Tensor of floats, with half the size along `dim`.
 
     Raises:
-        UserError: the size is odd (MLC0358), or `dim` is out of range (MLC0356).
+        UserError: the size is odd (MLC0358), `dim` is out of range (MLC0356), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> nn.functional.glu(mlc.tensor([4.0, 0.0]))

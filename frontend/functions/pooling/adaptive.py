@@ -142,8 +142,8 @@ def adaptive_avg_pool2d(input: Operand, output_size: Any) -> Tensor:
         Tensor of shape (n, c, *output_size).
 
     Raises:
-        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
-            the wrong length (MLC0357) or is 0 (MLC0360).
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), `output_size` has the
+            wrong length (MLC0357) or is 0 (MLC0360), or a size of the result is negative (MLC0358).
 
     Example:
         >>> nn.functional.adaptive_avg_pool2d(mlc.ones(1, 1, 4, 4), 2)
@@ -167,8 +167,8 @@ def adaptive_avg_pool3d(input: Operand, output_size: Any) -> Tensor:
         Tensor of shape (n, c, *output_size).
 
     Raises:
-        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
-            the wrong length (MLC0357) or is 0 (MLC0360).
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), `output_size` has the
+            wrong length (MLC0357) or is 0 (MLC0360), or a size of the result is negative (MLC0358).
 
     Example:
         >>> nn.functional.adaptive_avg_pool3d(mlc.ones(1, 1, 4, 4, 4), 2)
@@ -196,8 +196,8 @@ def adaptive_max_pool1d(input: Operand, output_size: Any, return_indices: bool =
         Tensor of shape (n, c, *output_size), or a pair of it and the indices, of int64.
 
     Raises:
-        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
-            the wrong length (MLC0357) or is 0 (MLC0360).
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), `output_size` has the
+            wrong length (MLC0357) or is 0 (MLC0360), or a size of the result is negative (MLC0358).
 
     Example:
         >>> nn.functional.adaptive_max_pool1d(mlc.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]]), 2)
@@ -221,8 +221,8 @@ def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: bool =
         Tensor of shape (n, c, *output_size), or a pair of it and the indices, of int64.
 
     Raises:
-        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
-            the wrong length (MLC0357) or is 0 (MLC0360).
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), `output_size` has the
+            wrong length (MLC0357) or is 0 (MLC0360), or a size of the result is negative (MLC0358).
 
     Example:
         >>> nn.functional.adaptive_max_pool2d(mlc.ones(1, 1, 4, 4), 2)
@@ -247,8 +247,8 @@ def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: bool =
         Tensor of shape (n, c, *output_size), or a pair of it and the indices, of int64.
 
     Raises:
-        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
-            the wrong length (MLC0357) or is 0 (MLC0360).
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), `output_size` has the
+            wrong length (MLC0357) or is 0 (MLC0360), or a size of the result is negative (MLC0358).
 
     Example:
         >>> nn.functional.adaptive_max_pool3d(mlc.ones(1, 1, 4, 4, 4), 2)

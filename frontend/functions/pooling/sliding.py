@@ -13,7 +13,7 @@ from mlc.dialects.combining import lowest
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions.convolution import Ints, batched, each, fits, padded, unbatched, windows
+from mlc.frontend.functions.convolution import Ints, batched, check_windows, each, fits, padded, unbatched, windows
 from mlc.frontend.operands import cast, number, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -57,6 +57,7 @@ class Geometry:
 def max_pool_windows(input: Operand, geometry: Geometry, return_indices: bool) -> Any:
     x, was_added = batched(tracer(input), geometry.spatial, "the input")
     high = geometry.high(x.shape[2:])
+    check_windows(x, geometry.kernel, geometry.dilation, geometry.low, high)
     out: Tracer = emit(T.MaxPool, x, geometry.kernel, geometry.stride, geometry.low, high, geometry.dilation)
     fits(out, x)
     values = unbatched(out, was_added)
@@ -171,8 +172,9 @@ def max_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 
 def _sums(x: Tracer, geometry: Geometry) -> Tracer:
     """The sum of each window."""
-    spread = windows(padded(x, geometry.low, geometry.high(x.shape[2:])), geometry.kernel, geometry.stride,
-                     geometry.dilation)
+    high = geometry.high(x.shape[2:])
+    check_windows(x, geometry.kernel, geometry.dilation, geometry.low, high)
+    spread = windows(padded(x, geometry.low, high), geometry.kernel, geometry.stride, geometry.dilation)
     return emit(T.ReduceSum, spread, tuple(range(3, spread.ndim, 2)), "chain")  # type: ignore[no-any-return]
 
 

@@ -27,6 +27,9 @@ def _unpooled(input: Operand, indices: Operand, kernel_size: Ints, stride: Any, 
         image: list[Any] = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], step, around, kernel)]
     else:
         image = list(output_size)[-spatial:]
+    if negative := [n for n in image if isinstance(n, int) and n < 0]:
+        raise UserError(f"the result would have a dimension of size {negative[0]}", code="MLC0360",
+                        hint="pad by at most half of a window, or pass the size of the result")
     columns = sizes.product(x.shape[2:])
     zeros = full(0, x, [*x.shape[:2], sizes.product(image)])
     out = scatter(zeros, 2, reshape(at, [*x.shape[:2], columns]), reshape(x, [*x.shape[:2], columns]))
@@ -51,7 +54,8 @@ def max_unpool1d(input: Operand, indices: Operand, kernel_size: Ints, stride: In
 
     Raises:
         UserError: the number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
-            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+            range (MLC0340, an IndexError), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or
+            the indices are not of integers (MLC0354).
 
     Example:
         >>> nn.functional.max_unpool1d(mlc.tensor([[4.0, 3.0]]), mlc.tensor([[1, 3]]), 2)
@@ -79,7 +83,8 @@ def max_unpool2d(input: Operand, indices: Operand, kernel_size: Ints, stride: In
 
     Raises:
         UserError: the number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
-            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+            range (MLC0340, an IndexError), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or
+            the indices are not of integers (MLC0354).
 
     Example:
         >>> nn.functional.max_unpool2d(mlc.tensor([[[4.0]]]), mlc.tensor([[[1]]]), 2)
@@ -108,7 +113,8 @@ def max_unpool3d(input: Operand, indices: Operand, kernel_size: Ints, stride: In
 
     Raises:
         UserError: the number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
-            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+            range (MLC0340, an IndexError), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or
+            the indices are not of integers (MLC0354).
 
     Example:
         >>> nn.functional.max_unpool3d(mlc.tensor([[[[4.0]]]]), mlc.tensor([[[[1]]]]), (1, 1, 2))

@@ -338,7 +338,7 @@ def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
         0-d tensor.
 
     Raises:
-        UserError: neither is of floats (MLC0359).
+        UserError: neither is of floats (MLC0359), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.dist(mlc.tensor([1.0, 2.0]), mlc.tensor([4.0, 6.0]))

@@ -161,8 +161,8 @@ def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int
 
     Raises:
         UserError: the sizes do not add up to that of `dim` (MLC0358) or one is negative (MLC0116), pieces of 0 elements
-            are asked for (MLC0358), `dim` is out of range (MLC0356), or a symbolic size leaves the number of pieces
-            open (MLC0365).
+            are asked for (MLC0358), `dim` is out of range (MLC0356), a symbolic size leaves the number of pieces open
+            (MLC0365), or `tensor` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.split(mlc.arange(5), 2)
@@ -197,8 +197,8 @@ def split_with_sizes(input: Operand, split_sizes: Sequence[int], dim: int = 0) -
         Tuple of tensors of the dtype of `input`.
 
     Raises:
-        UserError: the sizes do not add up to that of `dim` (MLC0358) or one is negative (MLC0116), or `dim` is out of
-            range (MLC0356).
+        UserError: the sizes do not add up to that of `dim` (MLC0358) or one is negative (MLC0116), `dim` is out of
+            range (MLC0356), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.split_with_sizes(mlc.arange(3), [1, 2])
@@ -222,8 +222,8 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         Tuple of tensors of the dtype of `input`.
 
     Raises:
-        UserError: `chunks` is not positive (MLC0358), `dim` is out of range (MLC0356), or the size is symbolic
-            (MLC0365).
+        UserError: `chunks` is not positive (MLC0358), `dim` is out of range (MLC0356), the size is symbolic (MLC0365),
+            or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.chunk(mlc.arange(5), 3)
@@ -276,7 +276,7 @@ def select(input: Operand, dim: int, index: int) -> Tensor:
         Tensor of the dtype of `input`.
 
     Raises:
-        UserError: the index is out of range (MLC0366), or `dim` is (MLC0356).
+        UserError: the index is out of range (MLC0366), `dim` is (MLC0356), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.select(mlc.tensor([[1, 2], [3, 4]]), 1, -1)
@@ -310,7 +310,8 @@ def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
         Tensor of the dtype of `input`.
 
     Raises:
-        UserError: the piece is not within the dimension (MLC0366), or `dim` is out of range (MLC0356).
+        UserError: the piece is not within the dimension (MLC0366), `dim` is out of range (MLC0356), or `input` has no
+            dimensions (MLC0364).
 
     Example:
         >>> mlc.narrow(mlc.arange(5), 0, 1, 3)

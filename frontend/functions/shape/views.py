@@ -306,7 +306,8 @@ def unflatten(input: Operand, dim: int, sizes: Sequence[Dim]) -> Tensor:
         Tensor of the dtype of `input`.
 
     Raises:
-        UserError: the sizes do not multiply to that of `dim` (MLC0358), or `dim` is out of range (MLC0356).
+        UserError: the sizes do not multiply to that of `dim` (MLC0358), `dim` is out of range (MLC0356), or `input` has
+            no dimensions (MLC0364).
 
     Example:
         >>> mlc.unflatten(mlc.ones(2, 12), 1, (3, -1)).shape
@@ -329,7 +330,8 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
         Tensor of shape `size` and the dtype of `input`.
 
     Raises:
-        UserError: the shapes do not broadcast (MLC0111), or the tensor would be beyond all memory (MLC0328).
+        UserError: the shapes do not broadcast (MLC0111), the tensor would be beyond all memory (MLC0328), or a size is
+            negative (MLC0116).
 
     Example:
         >>> mlc.broadcast_to(mlc.tensor([1, 2]), (2, 2))
@@ -358,7 +360,8 @@ def expand(input: Operand, sizes: Sequence[Dim]) -> Tensor:
         Tensor of that shape and the dtype of `input`.
 
     Raises:
-        UserError: the shapes do not broadcast (MLC0111).
+        UserError: the shapes do not broadcast (MLC0111), or a size is -1 where there is none to keep, or less
+            (MLC0116).
 
     Example:
         >>> mlc.expand(mlc.ones(3, 1), (-1, 4)).shape

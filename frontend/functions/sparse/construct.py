@@ -146,8 +146,9 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
         outer, inner = outer.to("int64"), inner.to("int64")
     x = _tensor(values, dtype, requires_grad)
     batch = outer.ndim - 1
-    if outer.ndim != inner.ndim or batch < 0 or x.ndim < batch + 1 + 2 * layout.blocked or not all(
-            map(_same, inner.shape, x.shape)) or tuple(outer.shape[:batch]) != tuple(inner.shape[:batch]):
+    if outer.ndim != inner.ndim or 0 in (outer.ndim, *outer.shape[-1:]) or (
+            x.ndim < batch + 1 + 2 * layout.blocked or not all(map(_same, inner.shape, x.shape))
+            or tuple(outer.shape[:batch]) != tuple(inner.shape[:batch])):
         raise UserError(f"compressed indices of shape {list(outer.shape)}, plain indices of shape {list(inner.shape)} "
                         f"and values of shape {list(x.shape)} do not fit", code="MLC0774")
     block = tuple(x.shape[batch + 1: batch + 3]) if layout.blocked else (1, 1)
@@ -161,7 +162,8 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
         pair = pair if layout.compressed == 0 else pair[::-1]
         size = (*outer.shape[:batch], pair[0] * block[0], pair[1] * block[1], *dense)
     shape = shape_of(size)
-    if len(shape) != batch + 2 + len(dense) or any(n % b for n, b in zip(shape[batch:], block)):
+    if len(shape) != batch + 2 + len(dense) or 0 in block or any(
+            n % b for n, b in zip(shape[batch:], block)):
         raise UserError(f"values of shape {list(x.shape)} in layout {layout} do not make a tensor of size "
                         f"{list(shape)}", code="MLC0774")
     if checking(check_invariants):

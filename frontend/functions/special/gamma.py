@@ -180,6 +180,9 @@ def zeta(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.zeta(mlc.tensor([2.0, 4.0]), 1.0)
         tensor([1.6449341, 1.0823232], dtype=mlc.float32)

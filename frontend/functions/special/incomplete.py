@@ -85,6 +85,9 @@ def igamma(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of floats from 0 to 1, of the broadcast shape; NaN where a or x is negative.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.igamma(mlc.tensor([1.0, 4.0]), mlc.tensor([1.0, 3.0]))
         tensor([0.63212055, 0.3527681 ], dtype=mlc.float32)
@@ -102,6 +105,9 @@ def igammac(input: Operand, other: Operand) -> Tensor:
 
     Returns:
         Tensor of floats from 0 to 1, of the broadcast shape; NaN where a or x is negative.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.igammac(mlc.tensor([1.0, 4.0]), mlc.tensor([1.0, 3.0]))

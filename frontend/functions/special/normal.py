@@ -109,6 +109,9 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.xlog1py(mlc.tensor([0.0, 2.0]), mlc.tensor([-1.0, 0.0]))
         tensor([0., 0.], dtype=mlc.float32)

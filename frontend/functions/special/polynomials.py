@@ -61,6 +61,9 @@ def chebyshev_polynomial_t(input: Operand, n: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.chebyshev_polynomial_t(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
         tensor([-0.5, 26. ], dtype=mlc.float32)
@@ -78,6 +81,9 @@ def chebyshev_polynomial_u(input: Operand, n: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.special.chebyshev_polynomial_u(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
@@ -97,6 +103,9 @@ def chebyshev_polynomial_v(input: Operand, n: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.chebyshev_polynomial_v(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
         tensor([-1., 41.], dtype=mlc.float32)
@@ -114,6 +123,9 @@ def chebyshev_polynomial_w(input: Operand, n: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.special.chebyshev_polynomial_w(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
@@ -133,6 +145,9 @@ def shifted_chebyshev_polynomial_t(input: Operand, n: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.shifted_chebyshev_polynomial_t(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
         tensor([-1., 99.], dtype=mlc.float32)
@@ -150,6 +165,9 @@ def shifted_chebyshev_polynomial_u(input: Operand, n: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.special.shifted_chebyshev_polynomial_u(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
@@ -169,6 +187,9 @@ def shifted_chebyshev_polynomial_v(input: Operand, n: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.shifted_chebyshev_polynomial_v(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
         tensor([ -1., 169.], dtype=mlc.float32)
@@ -186,6 +207,9 @@ def shifted_chebyshev_polynomial_w(input: Operand, n: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.special.shifted_chebyshev_polynomial_w(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
@@ -205,6 +229,9 @@ def hermite_polynomial_h(input: Operand, n: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.hermite_polynomial_h(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
         tensor([-1., 40.], dtype=mlc.float32)
@@ -222,6 +249,9 @@ def hermite_polynomial_he(input: Operand, n: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.special.hermite_polynomial_he(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
@@ -241,6 +271,9 @@ def laguerre_polynomial_l(input: Operand, n: Operand) -> Tensor:
     Returns:
         Tensor of floats, of the broadcast shape.
 
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
     Example:
         >>> mlc.special.laguerre_polynomial_l(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))
         tensor([ 0.125     , -0.33333334], dtype=mlc.float32)
@@ -259,6 +292,9 @@ def legendre_polynomial_p(input: Operand, n: Operand) -> Tensor:
 
     Returns:
         Tensor of floats, of the broadcast shape.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.special.legendre_polynomial_p(mlc.tensor([0.5, 2.0]), mlc.tensor([2, 3]))

@@ -22,7 +22,7 @@ from mlc.utils.data.generator import GeneratorLike, GeneratorSource, State
 T_co = TypeVar("T_co", covariant=True)
 
 
-def part(state: State, name: str) -> Any:
+def part(state: Any, name: str) -> Any:
     """A part of the state of a sampler; UserError where it has none."""
     if not isinstance(state, dict) or name not in state:
         raise UserError(f"the state of the sampler has no {name!r}", code="MLC0709", loc=user_loc(),
