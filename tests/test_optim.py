@@ -202,7 +202,7 @@ def test_a_learning_rate_can_be_passed() -> None:
 @pytest.mark.parametrize("make", [
     lambda: O.SGD(lr=-1), lambda: O.AdamW(betas=(1.0, 0.9)), lambda: O.SGD(nesterov=True),
     lambda: O.RMSprop(alpha=-1), lambda: S.cosine(1.0, 0), lambda: S.sequential([S.constant(1.0)], [3]),
-    lambda: O.Accumulated(O.SGD(), 0)])
+    lambda: S.one_cycle(1.0, 10, div_factor=0.0), lambda: O.Accumulated(O.SGD(), 0)])
 def test_settings_are_checked(make: Callable[[], Any]) -> None:
     with pytest.raises(UserError, match="MLC0383"):
         make()

@@ -82,6 +82,8 @@ def test_no_plan(ranks: int, memory: float, hint: str) -> None:
     with pytest.raises(mlc.UserError, match="no plan") as found:
         dist.plan_transformer(SMALL, FREE, ranks, 64, memory)
     assert found.value.code == "MLC0988" and hint in str(found.value.hint)
+    with pytest.raises(mlc.UserError, match="MLC0988"):
+        dist.plan_transformer(SMALL, FREE, 0, 64, memory)
 
 
 def test_llama_on_few_ranks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,8 +38,8 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
         None; the `Work` if `async_op`.
 
     Raises:
-        RankError: A rank fails (MLC0970), does not answer (MLC0971) or makes another call (MLC0972); or elements of
-            this dtype cannot be combined so (MLC0973).
+        RankError: A rank fails (MLC0970), does not answer (MLC0971) or makes another call (MLC0972), elements of this
+            dtype cannot be combined so (MLC0973), or there is no process group (MLC0974).
 
     Example:
         >>> from mlc.backends.transport import threads
@@ -338,7 +338,8 @@ def monitored_barrier(group: Any = None, timeout: Timeout = None, wait_all_ranks
         wait_all_ranks: As if True: the error names all missing ranks in any case.
 
     Raises:
-        RankError: Some ranks do not call it in time (MLC0971), have failed (MLC0970) or call something else (MLC0972).
+        RankError: Some ranks do not call it in time (MLC0971), have failed (MLC0970), call something else (MLC0972), or
+            there is no process group (MLC0974).
 
     Example:
         >>> from mlc.backends.transport import threads

@@ -32,7 +32,8 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
         group: The group; None for all ranks.
 
     Raises:
-        RankError: A rank fails (MLC0970), does not answer (MLC0971) or makes another call (MLC0972).
+        RankError: A rank fails (MLC0970), does not answer (MLC0971), makes another call (MLC0972), or there is no
+            process group (MLC0974).
 
     Example:
         >>> from mlc.backends.transport import threads
@@ -70,7 +71,8 @@ def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: in
         group_dst: Position of the destination in the group, in place of `dst`.
 
     Raises:
-        RankError: A rank fails (MLC0970), does not answer (MLC0971) or makes another call (MLC0972).
+        RankError: A rank fails (MLC0970), does not answer (MLC0971), makes another call (MLC0972), or there is no
+            process group (MLC0974).
 
     Example:
         >>> from mlc.backends.transport import threads
@@ -112,7 +114,8 @@ def broadcast_object_list(object_list: list[Any], src: int | None = None, group:
         group_src: Position of the source in the group, in place of `src`.
 
     Raises:
-        RankError: A rank fails (MLC0970), does not answer (MLC0971) or makes another call (MLC0972).
+        RankError: A rank fails (MLC0970), does not answer (MLC0971), makes another call (MLC0972), or there is no
+            process group (MLC0974).
 
     Example:
         >>> from mlc.backends.transport import threads

@@ -80,8 +80,8 @@ def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, 
         None; the `Work` if `async_op`.
 
     Raises:
-        RankError: A rank fails (MLC0970), does not answer (MLC0971) or makes another call (MLC0972); or the tensor
-            cannot be combined so (MLC0973).
+        RankError: A rank fails (MLC0970), does not answer (MLC0971) or makes another call (MLC0972), the tensor cannot
+            be combined so (MLC0973), or there is no process group (MLC0974).
 
     Example:
         >>> from mlc.backends.transport import threads

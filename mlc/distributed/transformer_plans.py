@@ -377,7 +377,7 @@ def plan_transformer(model: Transformer, cluster: Cluster, ranks: int, batch: in
         The plans, which print as the best with the reasons: the memory and time of it and of what else there is.
 
     Raises:
-        UserError: No plan fits (MLC0988).
+        UserError: No plan fits, or there are no ranks or no sequences (MLC0988).
 
     Example:
         >>> small = mlc.distributed.Transformer(8, 512, 8, 8, 2048, 32000, 1024)
@@ -386,6 +386,8 @@ def plan_transformer(model: Transformer, cluster: Cluster, ranks: int, batch: in
         >>> str(plans).splitlines()[0].startswith("4 ranks: stages")
         True
     """
+    if ranks < 1 or batch < 1:
+        raise UserError(f"ranks = {ranks} and batch = {batch}, expected at least 1", code="MLC0988", loc=user_loc())
     every = [PlanCost(plan, model, cluster, batch) for plan in _plans(model, ranks, batch)]
     fit = sorted((c for c in every if c.held <= memory), key=lambda c: c.estimate)
     if not fit:

@@ -22,6 +22,9 @@ class ComposeTransform(Transform):
         parts: The transforms, the first of which is applied first.
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> D = mlc.distributions
         >>> D.ComposeTransform([D.ExpTransform(), D.AffineTransform(1.0, 2.0)])(mlc.tensor(0.0))
@@ -108,6 +111,9 @@ class IndependentTransform(Transform):
         base_transform: The transform.
         reinterpreted_batch_ndims: Number of dimensions that an event has more.
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> D = mlc.distributions
@@ -218,6 +224,9 @@ class CatTransform(Transform):
         lengths: Length of each piece; None for 1.
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> D = mlc.distributions
         >>> D.CatTransform([D.ExpTransform(), D.identity_transform], 0, [1, 2])(mlc.tensor([0.0, 2.0, 3.0]))
@@ -270,6 +279,9 @@ class StackTransform(Transform):
         tseq: The transforms.
         dim: The dimension.
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> D = mlc.distributions

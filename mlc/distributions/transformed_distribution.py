@@ -177,7 +177,7 @@ class LogisticNormal(TransformedDistribution):
         validate_args: Whether parameters and values are checked; None for yes.
 
     Raises:
-        UserError: A parameter is out of range (MLC0761).
+        UserError: A parameter is out of range (MLC0761), or the shapes do not broadcast (MLC0111).
 
     Example:
         >>> mlc.distributions.LogisticNormal(mlc.zeros(2), mlc.ones(2)).event_shape

@@ -213,6 +213,9 @@ class ExpTransform(MonotoneTransform):
     Args:
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> mlc.distributions.ExpTransform()(mlc.tensor(0.0))
         tensor(1., dtype=mlc.float32)
@@ -236,6 +239,9 @@ class PowerTransform(MonotoneTransform):
     Args:
         exponent: The exponent.
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> mlc.distributions.PowerTransform(mlc.tensor(2.0))(mlc.tensor(3.0))
@@ -274,6 +280,9 @@ class SigmoidTransform(MonotoneTransform):
     Args:
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> mlc.distributions.SigmoidTransform()(mlc.tensor(0.0))
         tensor(0.5, dtype=mlc.float32)
@@ -301,6 +310,9 @@ class SoftplusTransform(MonotoneTransform):
     Args:
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> mlc.distributions.SoftplusTransform()(mlc.tensor(0.0))
         tensor(0.6931472, dtype=mlc.float32)
@@ -323,6 +335,9 @@ class TanhTransform(MonotoneTransform):
 
     Args:
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> mlc.distributions.TanhTransform()(mlc.tensor(0.0))
@@ -347,6 +362,9 @@ class AbsTransform(Transform):
     Args:
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> mlc.distributions.AbsTransform()(mlc.tensor(-2.0))
         tensor(2., dtype=mlc.float32)
@@ -369,6 +387,9 @@ class AffineTransform(Transform):
         scale: Factor.
         event_dim: Number of dimensions of an event.
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> mlc.distributions.AffineTransform(1.0, 2.0)(mlc.tensor(3.0))

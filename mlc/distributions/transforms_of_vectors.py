@@ -19,6 +19,9 @@ class SoftmaxTransform(Transform):
     Args:
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> mlc.distributions.SoftmaxTransform()(mlc.tensor([0.0, 0.0]))
         tensor([0.5, 0.5], dtype=mlc.float32)
@@ -39,6 +42,9 @@ class StickBreakingTransform(Transform):
 
     Args:
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> mlc.distributions.StickBreakingTransform()(mlc.tensor([0.0]))
@@ -82,6 +88,9 @@ class LowerCholeskyTransform(Transform):
     Args:
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> mlc.distributions.LowerCholeskyTransform()(mlc.zeros(2, 2))
         tensor([[1., 0.],
@@ -104,6 +113,9 @@ class PositiveDefiniteTransform(Transform):
     Args:
         cache_size: As of `Transform`.
 
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
+
     Example:
         >>> mlc.distributions.PositiveDefiniteTransform()(mlc.zeros(1, 1))
         tensor([[1.]], dtype=mlc.float32)
@@ -125,6 +137,9 @@ class CorrCholeskyTransform(Transform):
 
     Args:
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> mlc.distributions.CorrCholeskyTransform()(mlc.tensor([0.0]))
@@ -184,6 +199,9 @@ class CumulativeDistributionTransform(MonotoneTransform):
     Args:
         distribution: The distribution, of numbers.
         cache_size: As of `Transform`.
+
+    Raises:
+        UserError: `cache_size` is neither 0 nor 1 (MLC0784).
 
     Example:
         >>> t = mlc.distributions.CumulativeDistributionTransform(mlc.distributions.Normal(0.0, 1.0))

@@ -52,8 +52,8 @@ class MultiheadAttention(Keyed):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: `num_heads` does not divide `embed_dim` (MLC0358), or the inputs have the wrong number of dimensions
-            (MLC0364) or features, or a mask the wrong shape (MLC0367).
+        UserError: `num_heads` does not divide `embed_dim`, or one is 0 (MLC0358), or the inputs have the wrong number
+            of dimensions (MLC0364) or features, or a mask the wrong shape (MLC0367).
 
     Example:
         >>> x = mlc.ones(3, 1, 4)
@@ -69,7 +69,7 @@ class MultiheadAttention(Keyed):
                  add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
                  vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: DTypeLike = None,
                  generator: init.Generator | None = None) -> None:
-        if num_heads < 1 or embed_dim % num_heads:
+        if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise UserError(f"embed_dim = {embed_dim} is not divisible by num_heads = {num_heads}", code="MLC0358",
                             loc=user_loc(), hint="each head has embed_dim / num_heads features")
         self.num_heads, self.batch_first, self.add_zero_attn = num_heads, batch_first, add_zero_attn

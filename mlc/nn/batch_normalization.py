@@ -156,8 +156,8 @@ class BatchNorm1d(_BatchNorm):
         bias: Whether there is a bias, if `affine`.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
-            value for each channel (MLC0363).
+        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), in training a single
+            value for each channel (MLC0363), or a size is negative (MLC0358).
         UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
             (MLC0420).
 
@@ -202,8 +202,8 @@ class BatchNorm2d(_BatchNorm):
         bias: Whether there is a bias, if `affine`.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
-            value for each channel (MLC0363).
+        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), in training a single
+            value for each channel (MLC0363), or a size is negative (MLC0358).
         UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
             (MLC0420).
 
@@ -248,8 +248,8 @@ class BatchNorm3d(_BatchNorm):
         bias: Whether there is a bias, if `affine`.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
-            value for each channel (MLC0363).
+        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), in training a single
+            value for each channel (MLC0363), or a size is negative (MLC0358).
         UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
             (MLC0420).
 
@@ -281,7 +281,8 @@ class SyncBatchNorm(_BatchNorm):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: `process_group` is given (MLC0360), or as for `BatchNorm2d` (MLC0364, MLC0367, MLC0363).
+        UserError: `process_group` is given (MLC0360), as for `BatchNorm2d` (MLC0364, MLC0367, MLC0363), or a size is
+            negative (MLC0358).
 
     Example:
         >>> nn.SyncBatchNorm(2)(mlc.ones(4, 2, 3)).shape

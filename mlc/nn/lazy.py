@@ -105,7 +105,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The first call is in a function that is recorded (MLC0741).
+        UserError: The first call is in a function that is recorded (MLC0741), or a size is negative (MLC0358).
 
     Example:
         >>> layer = nn.LazyLinear(3)
@@ -179,7 +179,8 @@ class LazyConv1d(_LazyConv, Conv1d):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The first call is in a function that is recorded (MLC0741), or a setting is not allowed (MLC0360).
+        UserError: The first call is in a function that is recorded (MLC0741), a setting is not allowed (MLC0360), or a
+            size is negative (MLC0358).
 
     Example:
         >>> layer = nn.LazyConv1d(3, 3)
@@ -208,7 +209,8 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The first call is in a function that is recorded (MLC0741), or a setting is not allowed (MLC0360).
+        UserError: The first call is in a function that is recorded (MLC0741), a setting is not allowed (MLC0360), or a
+            size is negative (MLC0358).
 
     Example:
         >>> layer = nn.LazyConvTranspose1d(3, 3)
@@ -236,7 +238,8 @@ class LazyConv2d(_LazyConv, Conv2d):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The first call is in a function that is recorded (MLC0741), or a setting is not allowed (MLC0360).
+        UserError: The first call is in a function that is recorded (MLC0741), a setting is not allowed (MLC0360), or a
+            size is negative (MLC0358).
 
     Example:
         >>> layer = nn.LazyConv2d(3, 3)
@@ -265,7 +268,8 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The first call is in a function that is recorded (MLC0741), or a setting is not allowed (MLC0360).
+        UserError: The first call is in a function that is recorded (MLC0741), a setting is not allowed (MLC0360), or a
+            size is negative (MLC0358).
 
     Example:
         >>> layer = nn.LazyConvTranspose2d(3, 3)
@@ -293,7 +297,8 @@ class LazyConv3d(_LazyConv, Conv3d):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The first call is in a function that is recorded (MLC0741), or a setting is not allowed (MLC0360).
+        UserError: The first call is in a function that is recorded (MLC0741), a setting is not allowed (MLC0360), or a
+            size is negative (MLC0358).
 
     Example:
         >>> layer = nn.LazyConv3d(3, 3)
@@ -322,7 +327,8 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The first call is in a function that is recorded (MLC0741), or a setting is not allowed (MLC0360).
+        UserError: The first call is in a function that is recorded (MLC0741), a setting is not allowed (MLC0360), or a
+            size is negative (MLC0358).
 
     Example:
         >>> layer = nn.LazyConvTranspose3d(3, 3)

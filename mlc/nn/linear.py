@@ -60,7 +60,8 @@ class Linear(Module):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: The input has another number of features (MLC0367), or no dimensions (MLC0364).
+        UserError: The input has another number of features (MLC0367), no dimensions (MLC0364), or a size is negative
+            (MLC0358).
         UserTypeError: The input is of another floating-point dtype (MLC0420).
 
     Example:
@@ -126,7 +127,7 @@ class Bilinear(Module):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: The shapes of the inputs do not fit (MLC0367).
+        UserError: The shapes of the inputs do not fit (MLC0367), or a size is negative (MLC0358).
 
     Example:
         >>> nn.Bilinear(2, 3, 4)(mlc.ones(5, 2), mlc.ones(5, 3)).shape
@@ -178,7 +179,7 @@ class Embedding(Module):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: `padding_idx` is no row (MLC0366).
+        UserError: `padding_idx` is no row (MLC0366), or a size is negative (MLC0358).
         UserIndexError: An index is not in [0, num_embeddings) (MLC0340).
         UserTypeError: The indices are not integers (MLC0354).
 
@@ -259,7 +260,7 @@ class EmbeddingBag(Module):
 
     Raises:
         UserError: `mode` is not allowed or does not go with per_sample_weights (MLC0360), `padding_idx` is no row
-            (MLC0366), or the input is no matrix (MLC0364).
+            (MLC0366), the input is no matrix (MLC0364), or a size is negative (MLC0358).
         UserIndexError: An index is not in [0, num_embeddings) (MLC0340).
 
     Example:

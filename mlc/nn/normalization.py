@@ -35,7 +35,7 @@ class LayerNorm(Module):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The shape of the input does not end in `normalized_shape` (MLC0367).
+        UserError: The shape of the input does not end in `normalized_shape` (MLC0367), or a size is negative (MLC0358).
         UserTypeError: Input and parameters do not go together, such as float64 and float32 (MLC0420).
 
     Example:
@@ -83,7 +83,7 @@ class RMSNorm(Module):
         dtype: Floating-point dtype of the weight; None for float32.
 
     Raises:
-        UserError: The shape of the input does not end in `normalized_shape` (MLC0367).
+        UserError: The shape of the input does not end in `normalized_shape` (MLC0367), or a size is negative (MLC0358).
         UserTypeError: Input and weight do not go together, such as float64 and float32 (MLC0420).
 
     Example:

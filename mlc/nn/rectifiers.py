@@ -346,7 +346,8 @@ class PReLU(Module):
         dtype: Floating-point dtype of the weights; None for float32.
 
     Raises:
-        UserError: The input has another number of channels than there are weights (MLC0367).
+        UserError: The input has another number of channels than there are weights (MLC0367), or a size is negative
+            (MLC0358).
 
     Example:
         >>> nn.PReLU()(mlc.tensor([-1.0, 2.0]))

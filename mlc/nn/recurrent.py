@@ -116,8 +116,8 @@ class RNNCell(RNNCellBase):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: `nonlinearity` is another string (MLC0360), shapes do not fit (MLC0367), or a number of dimensions is
-            wrong (MLC0364).
+        UserError: `nonlinearity` is another string (MLC0360), shapes do not fit (MLC0367), a number of dimensions is
+            wrong (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> nn.RNNCell(2, 3)(mlc.ones(4, 2)).shape
@@ -157,7 +157,8 @@ class LSTMCell(RNNCellBase):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: Shapes do not fit (MLC0367), or a number of dimensions is wrong (MLC0364).
+        UserError: Shapes do not fit (MLC0367), a number of dimensions is wrong (MLC0364), or a size is negative
+            (MLC0358).
 
     Example:
         >>> h, c = nn.LSTMCell(2, 3)(mlc.ones(4, 2))
@@ -198,7 +199,8 @@ class GRUCell(RNNCellBase):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: Shapes do not fit (MLC0367), or a number of dimensions is wrong (MLC0364).
+        UserError: Shapes do not fit (MLC0367), a number of dimensions is wrong (MLC0364), or a size is negative
+            (MLC0358).
 
     Example:
         >>> nn.GRUCell(2, 3)(mlc.ones(4, 2)).shape
@@ -375,8 +377,8 @@ class RNN(_OneState):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), or a number of dimensions is wrong
-            (MLC0364).
+        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), a number of dimensions is wrong
+            (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> out, h = nn.RNN(2, 3, num_layers=2)(mlc.ones(5, 4, 2))
@@ -415,8 +417,8 @@ class GRU(_OneState):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), or a number of dimensions is wrong
-            (MLC0364).
+        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), a number of dimensions is wrong
+            (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> out, h = nn.GRU(2, 3, batch_first=True, bidirectional=True)(mlc.ones(4, 5, 2))
@@ -457,8 +459,8 @@ class LSTM(RNNBase):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), or a number of dimensions is wrong
-            (MLC0364).
+        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), a number of dimensions is wrong
+            (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> out, (h, c) = nn.LSTM(2, 3, proj_size=1)(mlc.ones(5, 4, 2))

@@ -43,7 +43,7 @@ class LinearCrossEntropyLoss(Module):
         options: None; PyTorch's options for chunks of the batch are refused.
 
     Raises:
-        UserError: A setting is not allowed (MLC0360), or shapes do not fit (MLC0367).
+        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), or a size is negative (MLC0358).
 
     Example:
         >>> nn.LinearCrossEntropyLoss(3, 5)(mlc.ones(4, 3), mlc.tensor([0, 1, 2, 3])).shape
@@ -108,8 +108,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: The cutoffs are not increasing numbers between 1 and n_classes - 1 (MLC0360), or shapes do not fit
-            (MLC0364, MLC0367).
+        UserError: The cutoffs are not increasing numbers between 1 and n_classes - 1 (MLC0360), shapes do not fit
+            (MLC0364, MLC0367), or a size is negative (MLC0358).
 
     Example:
         >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2, 5])
@@ -123,6 +123,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         if not given or sorted({*given}) != given or given[0] < 1 or given[-1] > n_classes - 1:
             raise UserError(f"cutoffs = {given} are not increasing integers between 1 and {n_classes - 1}",
                             code="MLC0360", loc=user_loc())
+        if not div_value > 0:
+            raise UserError(f"div_value = {div_value}, expected a number above 0", code="MLC0360", loc=user_loc())
         self.in_features, self.n_classes, self.cutoffs = in_features, n_classes, [*given, n_classes]
         self.div_value, self.head_bias = div_value, head_bias
         self.shortlist_size, self.n_clusters = given[0], len(given)

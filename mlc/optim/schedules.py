@@ -260,7 +260,8 @@ def one_cycle(max_lr: float, total_steps: int, pct_start: float = 0.3, anneal_st
         Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
 
     Raises:
-        UserError: `total_steps` is below 1 (MLC0383), or `anneal_strategy` is unknown (MLC0360).
+        UserError: `total_steps` is below 1, or a factor is not positive (MLC0383), or `anneal_strategy` is unknown
+            (MLC0360).
 
     Example:
         >>> rate = mlc.optim.schedules.one_cycle(1.0, 10)
@@ -271,6 +272,9 @@ def one_cycle(max_lr: float, total_steps: int, pct_start: float = 0.3, anneal_st
     if anneal_strategy not in ("cos", "linear"):
         raise UserError(f"anneal_strategy = {anneal_strategy!r}", code="MLC0360", loc=user_loc(),
                         hint='use "cos" or "linear"')
+    if not (div_factor > 0 and final_div_factor > 0):
+        raise UserError(f"div_factor = {div_factor}, final_div_factor = {final_div_factor}", code="MLC0383",
+                        loc=user_loc(), hint="both are above 0")
     first, last = max_lr / div_factor, max_lr / div_factor / final_div_factor
     peak = pct_start * total_steps - 1
     phases = [(peak, first, max_lr), (2 * peak, max_lr, first), (total_steps - 1, first, last)] if three_phase else [

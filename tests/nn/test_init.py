@@ -71,7 +71,12 @@ def test_eye_constant_and_sparse() -> None:
     lambda: init.calculate_gain("gelu"), lambda: init.kaiming_uniform((3,)),
     lambda: init.kaiming_normal((3, 4), mode="in"), lambda: init.trunc_normal((2,), a=2, b=1),
     lambda: init.trunc_normal((2,), a=8, b=9), lambda: init.trunc_normal((-1,)), lambda: init.sparse((4, 2), 2.0),
-    lambda: mlc.manual_seed(1 << 64), lambda: init.dirac((5, 2, 3), 2), lambda: init.eye((2, 2, 2))])
+    lambda: mlc.manual_seed(1 << 64), lambda: init.dirac((5, 2, 3), 2), lambda: init.eye((2, 2, 2)),
+    lambda: init.dirac((4, 2, 3), 0), lambda: init.normal((2,), std=-1.0), lambda: init.normal_(mlc.ones(2), 0.0, -1.0),
+    lambda: init.uniform((2,), 1.0, 0.0), lambda: init.uniform((2,), 0.0, math.nan),
+    lambda: init.sparse((4, 2), 0.5, -1.0), lambda: init.trunc_normal((2,), std=0.0),
+    lambda: init.xavier_uniform((2, 2), -1.0),
+    lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2], div_value=0.0), lambda: nn.MultiheadAttention(0, 1)])
 def test_what_makes_no_sense(make: Callable[[], Any]) -> None:
     with pytest.raises(mlc.UserError, match="MLC03"):
         make()

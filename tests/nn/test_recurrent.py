@@ -102,6 +102,11 @@ out += [x.grad, y.grad]
     (lambda: nn.LSTMCell(2, 3)(mlc.ones(4, 2), (mlc.ones(3), mlc.ones(3))), "MLC0367"),
     (lambda: nn.utils.rnn.pack_sequence([mlc.ones(1), mlc.ones(2)]), "MLC0739"),
     (lambda: nn.utils.rnn.pack_padded_sequence(mlc.ones(2, 1), [3]), "MLC0739"),
+    (lambda: nn.utils.rnn.pack_padded_sequence(mlc.ones(2), [1]), "MLC0364"),
+    (lambda: nn.utils.rnn.pad_sequence([mlc.tensor(1), mlc.ones(2)]), "MLC0364"),
+    (lambda: nn.utils.rnn.unpad_sequence(mlc.ones(2, 2), [3, 1], batch_first=True), "MLC0739"),
+    (lambda: nn.utils.rnn.unpad_sequence(mlc.ones(2, 2), [1]), "MLC0739"),
+    (lambda: nn.utils.rnn.unpad_sequence(mlc.tensor(1), [1]), "MLC0364"),
     (lambda: mlc.compile(lambda x, n: nn.utils.rnn.pack_padded_sequence(x, n).data)(mlc.ones(2, 1), mlc.tensor([1])),
      "MLC0740")])
 def test_what_does_not_fit_is_refused(call: object, code: str) -> None:

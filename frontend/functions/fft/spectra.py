@@ -44,7 +44,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
         Tensor of shape (n,).
 
     Raises:
-        UserError: `n` is below 1 or `d` is 0 (MLC0360).
+        UserError: `n` is below 1 or `d` is 0 (MLC0360), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.fft.fftfreq(4)
@@ -66,7 +66,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
         Tensor of shape (n // 2 + 1,).
 
     Raises:
-        UserError: `n` is below 1 or `d` is 0 (MLC0360).
+        UserError: `n` is below 1 or `d` is 0 (MLC0360), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.fft.rfftfreq(4)

@@ -117,8 +117,8 @@ def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), n
         Complex tensor.
 
     Raises:
-        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
-            many, each once (MLC0357), or `norm` is another string (MLC0360).
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as many, each once (MLC0357), `norm`
+            is another string (MLC0360), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.fft.fft2(mlc.ones(2, 2))
@@ -143,8 +143,8 @@ def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), 
         Complex tensor.
 
     Raises:
-        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
-            many, each once (MLC0357), or `norm` is another string (MLC0360).
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as many, each once (MLC0357), `norm`
+            is another string (MLC0360), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.fft.ifft2(mlc.ones(2, 2))
@@ -203,8 +203,8 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
         Real tensor.
 
     Raises:
-        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
-            many, each once (MLC0357), or `norm` is another string (MLC0360).
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as many, each once (MLC0357), `norm`
+            is another string (MLC0360), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.fft.irfftn(mlc.fft.rfftn(mlc.ones(2, 2)))
@@ -261,8 +261,8 @@ def irfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1),
         Real tensor.
 
     Raises:
-        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as
-            many, each once (MLC0357), or `norm` is another string (MLC0360).
+        UserError: a dimension is out of range (MLC0356), `s` and `dim` do not name as many, each once (MLC0357), `norm`
+            is another string (MLC0360), or `input` has no dimensions (MLC0364).
 
     Example:
         >>> mlc.fft.irfft2(mlc.fft.rfft2(mlc.ones(2, 2)))

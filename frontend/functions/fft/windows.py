@@ -52,8 +52,8 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, dtype: DType
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), there are no coefficients (MLC0360), or `dtype` is another
-            one (MLC0359).
+        UserError: `M` is negative (MLC0358), there are no coefficients (MLC0360), `dtype` is another one (MLC0359), or
+            `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.general_cosine(4, a=[0.5, 0.5], sym=False)
@@ -80,7 +80,7 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: DTy
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
+        UserError: `M` is negative (MLC0358), `dtype` another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.general_hamming(4, sym=False)
@@ -103,7 +103,7 @@ def hamming(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: A
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
+        UserError: `M` is negative (MLC0358), `dtype` another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.hamming(4, sym=False)
@@ -126,7 +126,7 @@ def hann(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: Any 
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
+        UserError: `M` is negative (MLC0358), `dtype` another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.hann(4, sym=False)
@@ -149,7 +149,7 @@ def blackman(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: 
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
+        UserError: `M` is negative (MLC0358), `dtype` another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.blackman(3)
@@ -172,7 +172,7 @@ def nuttall(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: A
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
+        UserError: `M` is negative (MLC0358), `dtype` another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.nuttall(3)
@@ -195,7 +195,7 @@ def bartlett(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: 
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
+        UserError: `M` is negative (MLC0358), `dtype` another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.bartlett(5)
@@ -220,7 +220,7 @@ def cosine(M: int, *, sym: bool = True, dtype: DTypeLike = "float32", device: An
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358), or `dtype` another one (MLC0359).
+        UserError: `M` is negative (MLC0358), `dtype` another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.cosine(3)
@@ -248,8 +248,8 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358) or `tau` not positive, or a symmetric window is given a centre
-            (MLC0360), or `dtype` is another one (MLC0359).
+        UserError: `M` is negative (MLC0358) or `tau` not positive, or a symmetric window is given a centre (MLC0360),
+            `dtype` is another one (MLC0359), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.exponential(3)
@@ -276,7 +276,8 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: DTypeLike = "
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358) or `std` not positive (MLC0360), or `dtype` is another one (MLC0359).
+        UserError: `M` is negative (MLC0358) or `std` not positive (MLC0360), `dtype` is another one (MLC0359), or
+            `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.gaussian(3)
@@ -301,7 +302,8 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DTypeLike = "
         Tensor of shape (M,).
 
     Raises:
-        UserError: `M` is negative (MLC0358) or `beta` (MLC0360), or `dtype` is another one (MLC0359).
+        UserError: `M` is negative (MLC0358) or `beta` (MLC0360), `dtype` is another one (MLC0359), or `dtype` is no
+            dtype (MLC0342).
 
     Example:
         >>> mlc.signal.windows.kaiser(3)

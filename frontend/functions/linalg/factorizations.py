@@ -311,7 +311,8 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
         Tensor of the broadcast shape of `B`.
 
     Raises:
-        UserError: an operand is no matrix (MLC0364), or shapes do not fit (MLC0367).
+        UserError: an operand is no matrix (MLC0364), shapes do not fit (MLC0367), or the shapes do not broadcast
+            (MLC0111).
 
     Example:
         >>> mlc.linalg.lu_solve(*mlc.linalg.lu_factor(mlc.tensor([[1.0, 2.0], [4.0, 4.0]])), mlc.tensor([[3.0], [8.0]]))

@@ -65,8 +65,8 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
         Tensor of the promoted dtype.
 
     Raises:
-        UserError: there are fewer than two (MLC0353), one is no matrix (MLC0364), a size is symbolic (MLC0365), or
-            inner sizes differ (MLC0367).
+        UserError: there are fewer than two (MLC0353), one is no matrix (MLC0364), a size is symbolic (MLC0365), inner
+            sizes differ (MLC0367), or the operands have different float dtypes (MLC0420).
 
     Example:
         >>> mlc.linalg.multi_dot([mlc.ones(2, 3), mlc.ones(3, 4), mlc.ones(4, 1)])

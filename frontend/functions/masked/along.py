@@ -27,7 +27,8 @@ def cumsum(input: Operand, dim: int, *, dtype: DTypeLike = None, mask: Operand =
         Tensor of the shape of `input`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.cumsum(mlc.tensor([1.0, 2.0, 5.0]), 0, mask=mlc.tensor([True, False, True]))
@@ -50,7 +51,8 @@ def cumprod(input: Operand, dim: int, *, dtype: DTypeLike = None, mask: Operand 
         Tensor of the shape of `input`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.cumprod(mlc.tensor([1.0, 2.0, 5.0]), 0, mask=mlc.tensor([True, False, True]))
@@ -73,7 +75,8 @@ def softmax(input: Operand, dim: int, *, dtype: DTypeLike = None, mask: Operand 
         Tensor of the shape of `input`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.softmax(mlc.zeros(3), 0, mask=mlc.tensor([True, False, True]))
@@ -96,7 +99,8 @@ def log_softmax(input: Operand, dim: int, *, dtype: DTypeLike = None, mask: Oper
         Tensor of the shape of `input`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.log_softmax(mlc.zeros(3), 0, mask=mlc.tensor([True, False, True]))
@@ -119,7 +123,8 @@ def softmin(input: Operand, dim: int, *, dtype: DTypeLike = None, mask: Operand 
         Tensor of the shape of `input`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.softmin(mlc.zeros(3), 0, mask=mlc.tensor([True, False, True]))
@@ -145,7 +150,8 @@ def normalize(input: Operand, ord: float, dim: int, *, eps: float = 1e-12, dtype
         Tensor of the shape of `input`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.normalize(mlc.tensor([3.0, 7.0, 4.0]), 2.0, 0, mask=mlc.tensor([True, False, True]))
@@ -171,7 +177,8 @@ def logaddexp(input: Operand, other: Operand, *, dtype: DTypeLike = None, input_
         Tensor of floats, of the shape of `input`.
 
     Raises:
-        UserError: a mask does not broadcast to its tensor (MLC0367).
+        UserError: a mask does not broadcast to its tensor (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362).
 
     Example:
         >>> mlc.masked.logaddexp(mlc.zeros(2), mlc.zeros(2), other_mask=mlc.tensor([True, False]))

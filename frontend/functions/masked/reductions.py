@@ -66,7 +66,8 @@ def sum(input: Operand, dim: Dims = None, *, keepdim: bool = False, dtype: DType
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.sum(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -91,7 +92,8 @@ def prod(input: Operand, dim: Dims = None, *, keepdim: bool = False, dtype: DTyp
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.prod(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -116,7 +118,8 @@ def amax(input: Operand, dim: Dims = None, *, keepdim: bool = False, dtype: DTyp
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.amax(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -142,7 +145,8 @@ def amin(input: Operand, dim: Dims = None, *, keepdim: bool = False, dtype: DTyp
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.amin(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -168,7 +172,8 @@ def argmax(input: Operand, dim: int | None = None, *, keepdim: bool = False, dty
         Tensor without dimension `dim`, of the dtype of the elements, as in PyTorch.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.argmax(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -194,7 +199,8 @@ def argmin(input: Operand, dim: int | None = None, *, keepdim: bool = False, dty
         Tensor without dimension `dim`, of the dtype of the elements, as in PyTorch.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.argmin(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -220,7 +226,8 @@ def mean(input: Operand, dim: Dims = None, *, keepdim: bool = False, dtype: DTyp
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.mean(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -246,7 +253,8 @@ def median(input: Operand, dim: int = -1, *, keepdim: bool = False, dtype: DType
         Tensor without dimension `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.median(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -271,7 +279,8 @@ def logsumexp(input: Operand, dim: Dims = None, *, keepdim: bool = False, dtype:
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.logsumexp(mlc.zeros(3), mask=mlc.tensor([True, False, True]))
@@ -298,7 +307,8 @@ def norm(input: Operand, ord: float = 2.0, dim: Dims = None, *, keepdim: bool = 
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.norm(mlc.tensor([3.0, 7.0, 4.0]), mask=mlc.tensor([True, False, True]))
@@ -326,7 +336,8 @@ def var(input: Operand, dim: Dims = None, unbiased: bool | None = None, *, corre
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.var(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
@@ -358,7 +369,8 @@ def std(input: Operand, dim: Dims = None, unbiased: bool | None = None, *, corre
         Tensor without the dimensions of `dim`.
 
     Raises:
-        UserError: `mask` does not broadcast to `input` (MLC0367), or `dim` is out of range (MLC0356).
+        UserError: `mask` does not broadcast to `input` (MLC0111, or MLC0367 if it is larger) or is not of bools
+            (MLC0362), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.masked.std(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))

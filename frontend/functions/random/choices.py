@@ -113,7 +113,8 @@ def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | Non
         Tensor of int64.
 
     Raises:
-        UserError: `key` is no random key (MLC0370), `dim` is out of range (MLC0356), or `shape` does not fit (MLC0111).
+        UserError: `key` is no random key (MLC0370), `dim` is out of range (MLC0356), `shape` does not fit (MLC0111), or
+            `logits` has no dimensions (MLC0364) or no elements (MLC0363).
 
     Example:
         >>> mlc.random.categorical(mlc.random.key(0), mlc.tensor([0.0, 100.0]), shape=(3,))

@@ -144,8 +144,8 @@ def bits(key: Operand, shape: Shape = (), dtype: DTypeLike = "uint32") -> Tensor
         Tensor of shape `shape`.
 
     Raises:
-        UserError: `key` is no random key (MLC0370), `dtype` is no unsigned integer (MLC0354), or a size is negative
-            (MLC0116).
+        UserError: `key` is no random key (MLC0370), `dtype` is no unsigned integer (MLC0354), a size is negative
+            (MLC0116), or `dtype` is no dtype (MLC0342).
 
     Example:
         >>> mlc.random.bits(mlc.random.key(0), (2, 3)).shape
@@ -170,7 +170,8 @@ def bits_like(key: Operand, input: Operand, *, dtype: DTypeLike = "uint32") -> T
         Tensor of the shape of `input`.
 
     Raises:
-        UserError: `key` is no random key (MLC0370), or `dtype` is no unsigned integer (MLC0354).
+        UserError: `key` is no random key (MLC0370), `dtype` is no unsigned integer (MLC0354), or `dtype` is no dtype
+            (MLC0342).
 
     Example:
         >>> mlc.random.bits_like(mlc.random.key(0), mlc.ones(2, 3)).shape

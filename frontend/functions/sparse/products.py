@@ -214,7 +214,8 @@ def sparse_mm(mat1: Operand, mat2: Operand, reduce: str | None = None) -> Tensor
         Tensor of shape (n, m).
 
     Raises:
-        UserError: The shapes do not fit (MLC0364, MLC0367), or `reduce` is another string (MLC0360).
+        UserError: The shapes do not fit (MLC0364, MLC0367), `reduce` is another string (MLC0360), or the operands have
+            different float dtypes (MLC0420).
 
     Example:
         >>> s = mlc.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
@@ -262,7 +263,8 @@ def sparse_addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 
         Tensor of shape (n, m).
 
     Raises:
-        UserError: The shapes do not fit (MLC0364, MLC0367).
+        UserError: The shapes do not fit (MLC0364, MLC0367), the shapes do not broadcast (MLC0111), or the operands have
+            different float dtypes (MLC0420).
 
     Example:
         >>> mlc.sparse.addmm(mlc.ones(2, 1), mlc.eye(2).to_sparse(), mlc.ones(2, 1), alpha=3)
@@ -386,7 +388,8 @@ def sampled_addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float =
         Sparse tensor of the pattern and the layout of `input`.
 
     Raises:
-        UserError: The shapes do not fit (MLC0364, MLC0367), or `input` is dense or a matrix sparse (MLC0772).
+        UserError: The shapes do not fit (MLC0364, MLC0367), `input` is dense or a matrix sparse (MLC0772), or the
+            operands have different float dtypes (MLC0420).
 
     Example:
         >>> s = mlc.eye(2).to_sparse_csr()

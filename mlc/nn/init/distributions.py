@@ -28,12 +28,16 @@ def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike 
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+        UserError: A size is negative (MLC0358), the shape is too large (MLC0328), or `low` is above `high` or infinite
+            (MLC0360).
 
     Example:
         >>> nn.init.uniform((2, 3), -1.0, 1.0).shape
         (2, 3)
     """
+    if not -math.inf < low <= high < math.inf:
+        raise UserError(f"the numbers lie between {low} and {high}, which is no interval", code="MLC0360",
+                        loc=user_loc())
     if state.shapes_only:
         return zeros_of(shape, dtype)
     return as_tensor((generator or default_generator).numpy().uniform(low, high, sizes(shape)), dtype)
@@ -54,15 +58,22 @@ def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike =
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+        UserError: A size is negative (MLC0358), the shape is too large (MLC0328), or `std` is negative (MLC0360).
 
     Example:
         >>> nn.init.normal((2, 3), std=0.02).shape
         (2, 3)
     """
+    check_deviation(std)
     if state.shapes_only:
         return zeros_of(shape, dtype)
     return as_tensor((generator or default_generator).numpy().normal(mean, std, sizes(shape)), dtype)
+
+
+def check_deviation(std: float) -> None:
+    """UserError (MLC0360) for a standard deviation that is negative or NaN."""
+    if not std >= 0:
+        raise UserError(f"std = {std}, expected a number of at least 0", code="MLC0360", loc=user_loc())
 
 
 def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
@@ -82,7 +93,8 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: a is not below b, or less than one number in a hundred lies between them (MLC0360).
+        UserError: a is not below b, less than one number in a hundred lies between them, or `std` is not positive
+            (MLC0360), or a size is negative (MLC0358).
 
     Example:
         >>> nn.init.trunc_normal((100,)).abs().max() <= 2
@@ -91,6 +103,10 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
     if not a < b:
         raise UserError(f"the numbers lie between a = {a} and b = {b}, which is no interval", code="MLC0360",
                         loc=user_loc())
+    check_deviation(std)
+    if std == 0:
+        raise UserError("std = 0, which leaves nothing to be drawn", code="MLC0360", loc=user_loc(),
+                        hint="nn.init.constant fills with the mean")
     below, above = (0.5 * (1 + math.erf((x - mean) / (std * math.sqrt(2)))) for x in (a, b))
     if above - below < 0.01:
         raise UserError(f"less than one number in a hundred of mean {mean} and deviation {std} lies from {a} to {b}",

@@ -43,7 +43,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
         `tensor`.
 
     Raises:
-        UserError: `tensor` is recorded (MLC0718).
+        UserError: `a` is above `b` or infinite (MLC0360), or `tensor` is recorded (MLC0718).
 
     Example:
         >>> nn.init.uniform_(mlc.empty(2, 3)).shape
@@ -66,7 +66,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
         `tensor`.
 
     Raises:
-        UserError: `tensor` is recorded (MLC0718).
+        UserError: `std` is negative (MLC0360), or `tensor` is recorded (MLC0718).
 
     Example:
         >>> nn.init.normal_(mlc.empty(2, 3), std=0.02).shape
@@ -92,8 +92,8 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
         `tensor`.
 
     Raises:
-        UserError: a is not below b, or less than one number in a hundred lies between them (MLC0360), or `tensor` is
-            recorded (MLC0718).
+        UserError: a is not below b, less than one number in a hundred lies between them, or `std` is not positive
+            (MLC0360), or `tensor` is recorded (MLC0718).
 
     Example:
         >>> nn.init.trunc_normal_(mlc.empty(100)).abs().max() <= 2
@@ -347,8 +347,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
         `tensor`.
 
     Raises:
-        UserError: `tensor` has not 2 dimensions (MLC0364), `sparsity` is not in [0, 1] (MLC0360), or `tensor` is
-            recorded (MLC0718).
+        UserError: `tensor` has not 2 dimensions (MLC0364), `sparsity` is not in [0, 1] or `std` negative
+            (MLC0360), or `tensor` is recorded (MLC0718).
 
     Example:
         >>> (nn.init.sparse_(mlc.empty(4, 2), 0.5) == 0).sum(0)

@@ -62,7 +62,8 @@ def kaiming_uniform(shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinea
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: `mode` or `nonlinearity` is unknown (MLC0360), or the shape has fewer than 2 dimensions (MLC0364).
+        UserError: `mode` or `nonlinearity` is unknown (MLC0360), the shape has fewer than 2 dimensions (MLC0364), or a
+            size is negative (MLC0358).
 
     Example:
         >>> nn.init.kaiming_uniform((4, 3), nonlinearity="relu").shape
@@ -90,7 +91,8 @@ def kaiming_normal(shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinear
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: `mode` or `nonlinearity` is unknown (MLC0360), or the shape has fewer than 2 dimensions (MLC0364).
+        UserError: `mode` or `nonlinearity` is unknown (MLC0360), the shape has fewer than 2 dimensions (MLC0364), or a
+            size is negative (MLC0358).
 
     Example:
         >>> nn.init.kaiming_normal((4, 3), nonlinearity="relu").shape
@@ -115,7 +117,7 @@ def xavier_uniform(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32"
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: The shape has fewer than 2 dimensions (MLC0364).
+        UserError: The shape has fewer than 2 dimensions (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> nn.init.xavier_uniform((4, 3)).shape
@@ -141,7 +143,7 @@ def xavier_normal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: The shape has fewer than 2 dimensions (MLC0364).
+        UserError: The shape has fewer than 2 dimensions (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> nn.init.xavier_normal((4, 3)).shape
@@ -160,7 +162,7 @@ def fans(shape: Shape) -> tuple[int, int]:
         The pair of integers.
 
     Raises:
-        UserError: The shape has fewer than 2 dimensions (MLC0364).
+        UserError: The shape has fewer than 2 dimensions (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> nn.init.fans((8, 3, 5, 5))

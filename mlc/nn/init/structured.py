@@ -10,6 +10,7 @@ from mlc.frontend.generator import Generator, default_generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
+from mlc.nn.init.distributions import check_deviation
 from mlc.nn.init.scaled import fans
 from mlc.nn.init.shapes import Shape, as_tensor, sizes, state, zeros_of
 
@@ -33,7 +34,7 @@ def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: The shape has fewer than 2 dimensions (MLC0364).
+        UserError: The shape has fewer than 2 dimensions (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> w = nn.init.orthogonal((2, 3))
@@ -62,7 +63,7 @@ def eye(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: The shape has not 2 dimensions (MLC0364).
+        UserError: The shape has not 2 dimensions (MLC0364), or a size is negative (MLC0358).
 
     Example:
         >>> nn.init.eye((2, 3))
@@ -93,7 +94,7 @@ def dirac(shape: Shape, groups: int = 1, dtype: DTypeLike = "float32") -> Tensor
         tensor([[[0., 1., 0.]]], dtype=mlc.float32)
     """
     _rank(shape, (3, 4, 5))
-    if shape[0] % groups:
+    if groups < 1 or shape[0] % groups:
         raise UserError(f"{shape[0]} output channels are not {groups} equal groups", code="MLC0358", loc=user_loc())
     out = np.zeros(sizes(shape))
     size = shape[0] // groups
@@ -121,13 +122,15 @@ def sparse(shape: Shape, sparsity: float, std: float = 0.01, dtype: DTypeLike = 
         Tensor of this shape and dtype.
 
     Raises:
-        UserError: The shape has not 2 dimensions (MLC0364), or `sparsity` is not in [0, 1] (MLC0360).
+        UserError: The shape has not 2 dimensions (MLC0364), `sparsity` is not in [0, 1] or `std` negative (MLC0360), or
+            a size is negative (MLC0358).
 
     Example:
         >>> (nn.init.sparse((4, 2), 0.5) == 0).sum(0)
         tensor([2, 2], dtype=mlc.int64)
     """
     _rank(shape, (2,))
+    check_deviation(std)
     if not 0 <= sparsity <= 1:
         raise UserError(f"sparsity = {sparsity} is no fraction", code="MLC0360", loc=user_loc())
     if state.shapes_only:

@@ -181,7 +181,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
 
     Raises:
         UserError: A length is below 1 or above the number of steps, their number is not that of the sequences, or they
-            are not sorted (MLC0739).
+            are not sorted (MLC0739), or `input` has fewer than 2 dimensions (MLC0364).
         UserTypeError: The lengths are computed within a recorded function (MLC0740).
 
     Example:
@@ -191,7 +191,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
         tensor([3., 1., 4., 2., 5.], dtype=mlc.float32)
     """
     counts = _numbers(lengths, "lengths")
-    n, steps = (input.shape[0], input.shape[1]) if batch_first else (input.shape[1], input.shape[0])
+    n, steps = _batch_and_steps(input, batch_first)
     if counts.size != n or counts.min(initial=1) < 1 or counts.max(initial=0) > steps:
         raise UserError(f"lengths {counts.tolist()} for {n} sequences of at most {steps} steps", code="MLC0739",
                         loc=user_loc())
@@ -287,7 +287,8 @@ def pad_sequence(sequences: Tensor | Iterable[Tensor], batch_first: bool = False
         Tensor of shape (steps, n, ...), or (n, steps, ...).
 
     Raises:
-        UserError: There is no sequence (MLC0739), or `padding_side` is another string (MLC0360).
+        UserError: There is no sequence (MLC0739), one has no dimensions (MLC0364), or `padding_side` is another string
+            (MLC0360).
 
     Example:
         >>> nn.utils.rnn.pad_sequence([mlc.tensor([1, 2]), mlc.tensor([3])], batch_first=True)
@@ -299,6 +300,8 @@ def pad_sequence(sequences: Tensor | Iterable[Tensor], batch_first: bool = False
         raise UserError("pad_sequence is given no sequence", code="MLC0739", loc=user_loc())
     if padding_side not in ("right", "left"):
         raise UserError(f"padding_side = {padding_side!r}, expected 'right' or 'left'", code="MLC0360", loc=user_loc())
+    if any(not x.ndim for x in given):
+        raise UserError("a sequence is a tensor without dimensions", code="MLC0364", loc=user_loc())
     lengths = [x.shape[0] for x in given]
     steps, right = max(lengths), padding_side == "right"
     if all(type(x) is Tensor and not x.requires_grad and not x.is_cuda for x in given):  # no kernel per set of lengths
@@ -327,6 +330,8 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
         List of tensors of shape (length, ...).
 
     Raises:
+        UserError: A length is negative or above the number of steps, or their number is not that of the sequences
+            (MLC0739), or there are fewer than 2 dimensions (MLC0364).
         UserTypeError: The lengths are computed within a recorded function (MLC0740).
 
     Example:
@@ -334,7 +339,10 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
         [tensor([1, 2], dtype=mlc.int64), tensor([3], dtype=mlc.int64)]
     """
     counts = _numbers(lengths, "lengths")
-    n, steps = padded_sequences.shape[:2] if batch_first else padded_sequences.shape[1::-1]
+    n, steps = _batch_and_steps(padded_sequences, batch_first)
+    if counts.size != n or counts.min(initial=0) < 0 or counts.max(initial=0) > steps:
+        raise UserError(f"lengths {counts.tolist()} for {n} sequences of at most {steps} steps", code="MLC0739",
+                        loc=user_loc())
     flat = S.flatten(padded_sequences, 0, 1)
     rows = [i * steps + np.arange(count) if batch_first else np.arange(count) * n + i for i, count in enumerate(counts)]
     return [index.index_select(flat, 0, _indices(row)) for row in rows]
@@ -355,7 +363,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
         A packed sequence.
 
     Raises:
-        UserError: A sequence is empty, or they are not sorted (MLC0739).
+        UserError: A sequence is empty, or they are not sorted (MLC0739), or one has no dimensions (MLC0364).
 
     Example:
         >>> nn.utils.rnn.pack_sequence([mlc.tensor([1, 2]), mlc.tensor([3])]).data
@@ -383,6 +391,14 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+def _batch_and_steps(x: Tensor, batch_first: bool) -> tuple[int, int]:
+    """The number of padded sequences, and that of their steps."""
+    if x.ndim < 2:
+        raise UserError(f"padded sequences have at least 2 dimensions, found a tensor of shape {list(x.shape)}",
+                        code="MLC0364", loc=user_loc())
+    return (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
 
 
 def _numbers(x: Any, what: str) -> np.ndarray[Any, Any]:

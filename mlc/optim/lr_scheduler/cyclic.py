@@ -189,6 +189,8 @@ class OneCycleLR(_Cyclic):
         require(total_steps is not None and total_steps >= 1, "OneCycleLR takes total_steps, or epochs and "
                 "steps_per_epoch, each at least 1")
         require(0 <= pct_start <= 1, f"pct_start = {pct_start} is not in [0, 1]")
+        require(div_factor > 0 and final_div_factor > 0, f"div_factor = {div_factor} and final_div_factor = "
+                f"{final_div_factor}, expected numbers above 0")
         require(anneal_strategy in ("cos", "linear"), f"anneal_strategy = {anneal_strategy!r}, expected 'cos' or "
                 "'linear'")
         self.total_steps, self._anneal_func_type = total_steps or 0, anneal_strategy

@@ -288,7 +288,8 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: GeneratorLik
         List of a `Subset` for each length.
 
     Raises:
-        UserError: The lengths do not add up to that of the dataset, or a length or fraction is negative (MLC0705).
+        UserError: The lengths do not add up to that of the dataset, a length or fraction is negative (MLC0705), or
+            `generator` is negative (MLC0360).
         UserTypeError: `generator` is something else (MLC0713), or the dataset has no length (MLC0711).
 
     Example:

@@ -127,7 +127,8 @@ class RandomSampler(_RandomSampler):
         generator: Seed or mlc.Generator; None for one that `mlc.manual_seed` seeds.
 
     Raises:
-        UserError: `num_samples` is not positive, or there is nothing to draw from (MLC0704).
+        UserError: `num_samples` is not positive, there is nothing to draw from (MLC0704), or `generator` is negative
+            (MLC0360).
         UserTypeError: `generator` is something else (MLC0713).
 
     Example:
@@ -176,6 +177,7 @@ class SubsetRandomSampler(_RandomSampler):
         generator: Seed or mlc.Generator; None for one that `mlc.manual_seed` seeds.
 
     Raises:
+        UserError: `generator` is negative (MLC0360).
         UserTypeError: `generator` is something else (MLC0713).
 
     Example:
