@@ -12,7 +12,7 @@ from mlc.frontend.functions import random
 from mlc.frontend.functions.neural import linear, relu
 from mlc.frontend.functions.shape import cat, sliced, stack, transpose
 from mlc.frontend.functions.trigonometry import tanh
-from mlc.frontend.operands import full, reshape, tracer
+from mlc.frontend.operands import cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -93,7 +93,7 @@ def recurrent(input: Operand, state: Sequence[Operand], weights: Sequence[Operan
 
     Args:
         input: Tensor of shape (steps, n, features); (n, steps, features) with `batch_first`; (steps, features) of one
-            sequence.
+            sequence. Integers take on the dtype of the weights.
         state: The hidden states, of shape (layers * directions, n, hidden_size), and of an LSTM the cell states; empty
             for zeros.
         weights: Those of each layer and direction, one after the other: weight_ih, weight_hh, the two biases if there
@@ -115,6 +115,7 @@ def recurrent(input: Operand, state: Sequence[Operand], weights: Sequence[Operan
             (MLC0420).
     """
     x, directions = tracer(input), 2 if bidirectional else 1
+    x = x if x.type.dtype.is_inexact else cast(x, tracer(weights[0]).type.dtype)
     single = x.ndim == 2
     if x.ndim not in (2, 3):
         raise UserError(f"the input has {x.ndim} dimensions, expected 3, or 2 for one sequence", code="MLC0364")

@@ -15,7 +15,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.size import Size
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import state as recording
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 
 
 class Distribution:
@@ -103,27 +103,64 @@ class Distribution:
 
         Raises:
             UserError: There is no such list (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Bernoulli(mlc.tensor([0.2, 0.7])).enumerate_support(expand=False)
+            tensor([[0.],
+                    [1.]], dtype=mlc.float32)
         """
         self._lacks("enumerate_support")
 
     @property
     def mean(self) -> Tensor:
-        """Expected value."""
+        """Expected value, sum or integral of x * p(x), of the shape of the batch and of an event.
+
+        Raises:
+            UserError: The class does not have it (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Gamma(3.0, 2.0).mean
+            tensor(1.5, dtype=mlc.float32)
+        """
         self._lacks("mean")
 
     @property
     def mode(self) -> Tensor:
-        """Most probable value."""
+        """Most probable value, or that of the greatest density.
+
+        Raises:
+            UserError: The class does not have it (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Gamma(3.0, 2.0).mode
+            tensor(1., dtype=mlc.float32)
+        """
         self._lacks("mode")
 
     @property
     def variance(self) -> Tensor:
-        """Expected squared deviation from the mean."""
+        """Expected squared deviation from the mean, E[(x - mean)**2]; of vectors that of each element.
+
+        Raises:
+            UserError: The class does not have it (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Gamma(3.0, 2.0).variance
+            tensor(0.75, dtype=mlc.float32)
+        """
         self._lacks("variance")
 
     @property
     def stddev(self) -> Tensor:
-        """Square root of the variance."""
+        """Standard deviation, the square root of the variance.
+
+        Raises:
+            UserError: The class has no variance (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Exponential(4.0).stddev
+            tensor(0.25, dtype=mlc.float32)
+        """
         return E.sqrt(self.variance)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -136,13 +173,20 @@ class Distribution:
             Tensor of shape (*sample_shape, *batch_shape, *event_shape).
 
         Raises:
-            UserError: A function is being recorded (MLC0716).
+            UserError: A function is being recorded (MLC0716), or a size is negative (MLC0358).
+            UserTypeError: `sample_shape` is no tuple or list (MLC0355).
+
+        Example:
+            >>> mlc.distributions.Normal(mlc.zeros(3), 1.0).sample((2,)).shape
+            (2, 3)
         """
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw values as a function of the parameters, so that a gradient flows to them.
+        """Draw values as a function of the parameters, so that a gradient flows to them, as of loc + scale * noise.
+
+        (Kingma and Welling 2014, "Auto-Encoding Variational Bayes", section 2.4.)
 
         Args:
             sample_shape: Shape of independent draws, which comes before the shapes of the batch and of an event.
@@ -153,6 +197,12 @@ class Distribution:
         Raises:
             UserError: Values of this distribution have no such gradient (MLC0762), or a function is being recorded
                 (MLC0716).
+
+        Example:
+            >>> loc = mlc.tensor(0.0, requires_grad=True)
+            >>> mlc.distributions.Normal(loc, 1.0).rsample((4,)).sum().backward()
+            >>> loc.grad
+            tensor(4., dtype=mlc.float32)
         """
         self._lacks("rsample")
 
@@ -167,11 +217,15 @@ class Distribution:
 
         Raises:
             UserError: The value is impossible (MLC0761).
+
+        Example:
+            >>> mlc.distributions.Uniform(0.0, 2.0).log_prob(mlc.tensor(1.5)).exp()
+            tensor(0.5, dtype=mlc.float32)
         """
         self._lacks("log_prob")
 
     def cdf(self, value: Operand) -> Tensor:
-        """Probability of values up to this one.
+        """Probability of values up to this one: P(x <= value).
 
         Args:
             value: Tensor that can be broadcast with the batch.
@@ -181,40 +235,65 @@ class Distribution:
 
         Raises:
             UserError: The distribution does not have it (MLC0762), or the value is impossible (MLC0761).
+
+        Example:
+            >>> mlc.distributions.Normal(0.0, 1.0).cdf(mlc.tensor(0.0))
+            tensor(0.5, dtype=mlc.float32)
         """
         self._lacks("cdf")
 
     def icdf(self, value: Operand) -> Tensor:
-        """Inverse of `cdf`.
+        """Inverse of `cdf`: the value up to which there is this probability.
 
         Args:
-            value: Tensor of probabilities that can be broadcast with the batch.
+            value: Tensor of probabilities that can be broadcast with the batch; they are not checked.
 
         Returns:
-            Tensor of floats.
+            Tensor of floats, without a meaning, mostly NaN, where `value` is no probability.
 
         Raises:
-            UserError: The distribution does not have it (MLC0762), or the value is no probability (MLC0761).
+            UserError: The distribution does not have it (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Uniform(0.0, 2.0).icdf(mlc.tensor(0.75))
+            tensor(1.5, dtype=mlc.float32)
         """
         self._lacks("icdf")
 
     def entropy(self) -> Tensor:
-        """Expected value of the negative `log_prob`.
+        """Entropy in nats, the expected value of -log_prob(x); of densities it may be negative.
 
         Returns:
             Tensor of floats, of the shape of the batch.
+
+        Raises:
+            UserError: The class does not have it (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Bernoulli(0.5).entropy()
+            tensor(0.6931472, dtype=mlc.float32)
         """
         self._lacks("entropy")
 
     def perplexity(self) -> Tensor:
-        """Exponential of the entropy.
+        """Exponential of the entropy: the number of equally probable values that would have the same.
 
         Returns:
             Tensor of floats, of the shape of the batch.
+
+        Raises:
+            UserError: The class has no entropy (MLC0762).
+
+        Example:
+            >>> mlc.distributions.Categorical(mlc.full((6,), 1 / 6)).perplexity()
+            tensor(6., dtype=mlc.float32)
         """
         return E.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Sequence[int]) -> tuple[int, ...]:
+        if not isinstance(sample_shape, tuple | list):
+            raise UserTypeError(f"sample_shape is {type(sample_shape).__name__} {sample_shape!r}, expected sizes"[:200],
+                                code="MLC0355", loc=user_loc(), hint="pass them in a tuple, as in sample((3,))")
         return (*sample_shape, *self.batch_shape, *self.event_shape)
 
     def _lacks(self, what: str) -> NoReturn:

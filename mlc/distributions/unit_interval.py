@@ -177,7 +177,7 @@ class Kumaraswamy(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """((a - 1) / (a * b - 1))**(1 / a) where a and b are at least 1 and not both are, NaN elsewhere."""
+        """((a - 1) / (a * b - 1))**(1 / a) where a and b are at least 1 and not both 1, NaN elsewhere."""
         a, b = self.concentration1, self.concentration0
         inner = ((a - 1) / mlc.where(a * b == 1, 2.0, a * b - 1)) ** (1 / a)
         return mlc.where((a < 1) | (b < 1) | ((a == 1) & (b == 1)), math.nan, inner)  # type: ignore[no-any-return]

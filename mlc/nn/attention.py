@@ -53,7 +53,8 @@ class MultiheadAttention(Keyed):
 
     Raises:
         UserError: `num_heads` does not divide `embed_dim`, or one is 0 (MLC0358), or the inputs have the wrong number
-            of dimensions (MLC0364) or features, or a mask the wrong shape (MLC0367).
+            of dimensions (MLC0364) or features, a mask the wrong shape (MLC0367), or the float dtypes of the input and
+            the parameters differ (MLC0420).
 
     Example:
         >>> x = mlc.ones(3, 1, 4)

@@ -281,8 +281,8 @@ class SyncBatchNorm(_BatchNorm):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: `process_group` is given (MLC0360), as for `BatchNorm2d` (MLC0364, MLC0367, MLC0363), or a size is
-            negative (MLC0358).
+        UserError: `process_group` is given (MLC0360), as for `BatchNorm2d` (MLC0364, MLC0367, MLC0363), a size is
+            negative (MLC0358), or the float dtypes of the input and the parameters differ (MLC0420).
 
     Example:
         >>> nn.SyncBatchNorm(2)(mlc.ones(4, 2, 3)).shape
@@ -373,7 +373,8 @@ class InstanceNorm1d(_InstanceNorm):
         bias: Whether there is a bias, if `affine`.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
+        UserError: The input has another number of dimensions (MLC0364), of channels than the parameters (MLC0367), or
+            the float dtypes of the input and the parameters differ (MLC0420).
 
     Example:
         >>> nn.InstanceNorm1d(1)(mlc.arange(2.0).reshape(1, 2)).flatten()
@@ -411,7 +412,8 @@ class InstanceNorm2d(_InstanceNorm):
         bias: Whether there is a bias, if `affine`.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
+        UserError: The input has another number of dimensions (MLC0364), of channels than the parameters (MLC0367), or
+            the float dtypes of the input and the parameters differ (MLC0420).
 
     Example:
         >>> nn.InstanceNorm2d(1)(mlc.arange(4.0).reshape(1, 2, 2)).flatten()
@@ -449,7 +451,8 @@ class InstanceNorm3d(_InstanceNorm):
         bias: Whether there is a bias, if `affine`.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
+        UserError: The input has another number of dimensions (MLC0364), of channels than the parameters (MLC0367), or
+            the float dtypes of the input and the parameters differ (MLC0420).
 
     Example:
         >>> nn.InstanceNorm3d(1)(mlc.arange(8.0).reshape(1, 2, 2, 2)).flatten()

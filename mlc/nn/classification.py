@@ -200,7 +200,8 @@ class MultiLabelMarginLoss(Module):
 
     Raises:
         UserIndexError: A label is not below the number of classes (MLC0340).
-        UserError: Shapes do not fit (MLC0367), or `reduction` is not allowed (MLC0360).
+        UserError: Shapes do not fit (MLC0367), `reduction` is not allowed (MLC0360), or the target is not of integers
+            (MLC0354).
 
     Example:
         >>> nn.MultiLabelMarginLoss()(mlc.tensor([0.1, 0.2, 0.4, 0.8]), mlc.tensor([3, 0, -1, 1]))
@@ -233,7 +234,8 @@ class MultiMarginLoss(Module):
 
     Raises:
         UserIndexError: A target is not in [0, classes) (MLC0340).
-        UserError: Shapes do not fit (MLC0367), or `p` or `reduction` is not allowed (MLC0360).
+        UserError: Shapes do not fit (MLC0367), `p` or `reduction` is not allowed (MLC0360), or the target is not of
+            integers (MLC0354).
 
     Example:
         >>> nn.MultiMarginLoss()(mlc.tensor([[0.1, 0.2, 0.4, 0.8]]), mlc.tensor([3]))

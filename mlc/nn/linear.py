@@ -127,7 +127,8 @@ class Bilinear(Module):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: The shapes of the inputs do not fit (MLC0367), or a size is negative (MLC0358).
+        UserError: The shapes of the inputs do not fit (MLC0367), a size is negative (MLC0358), or the float dtypes of
+            the input and the parameters differ (MLC0420).
 
     Example:
         >>> nn.Bilinear(2, 3, 4)(mlc.ones(5, 2), mlc.ones(5, 3)).shape
@@ -260,7 +261,8 @@ class EmbeddingBag(Module):
 
     Raises:
         UserError: `mode` is not allowed or does not go with per_sample_weights (MLC0360), `padding_idx` is no row
-            (MLC0366), the input is no matrix (MLC0364), or a size is negative (MLC0358).
+            (MLC0366), the input is no matrix (MLC0364), a size is negative (MLC0358), or the indices are not of
+            integers (MLC0354).
         UserIndexError: An index is not in [0, num_embeddings) (MLC0340).
 
     Example:

@@ -393,7 +393,8 @@ class CTCLoss(Module):
 
     Raises:
         UserError: `reduction` is another string (MLC0360), a number of dimensions is wrong (MLC0364), lengths are no
-            integers (MLC0354), or their number differs from that of the sequences (MLC0367).
+            integers (MLC0354), their number differs from that of the sequences (MLC0367), or a length is above what
+            there is or a label no class (MLC0340, an IndexError).
 
     Example:
         >>> even = mlc.log(mlc.full((2, 1, 2), 0.5))

@@ -132,7 +132,8 @@ class GroupNorm(Module):
 
     Raises:
         UserError: The channels are not divisible by `num_groups` (MLC0358), the input has another number of channels
-            (MLC0367) or fewer than 2 dimensions (MLC0364).
+            (MLC0367), fewer than 2 dimensions (MLC0364), or the float dtypes of the input and the parameters differ
+            (MLC0420).
 
     Example:
         >>> nn.GroupNorm(1, 2)(mlc.tensor([[1.0, 3.0]]))

@@ -65,7 +65,8 @@ class ConstantPad1d(_ConstantPad):
         value: The constant.
 
     Raises:
-        UserError: `padding` has another number of entries (MLC0357).
+        UserError: `padding` has another number of entries (MLC0357), or `value` is no integer and the input of integers
+            (MLC0352).
 
     Example:
         >>> nn.ConstantPad1d(1, 2.0)(mlc.ones(1, 1, 3)).shape
@@ -89,7 +90,8 @@ class ConstantPad2d(_ConstantPad):
         value: The constant.
 
     Raises:
-        UserError: `padding` has another number of entries (MLC0357).
+        UserError: `padding` has another number of entries (MLC0357), or `value` is no integer and the input of integers
+            (MLC0352).
 
     Example:
         >>> nn.ConstantPad2d(1, 2.0)(mlc.ones(1, 1, 3, 3)).shape
@@ -111,7 +113,8 @@ class ConstantPad3d(_ConstantPad):
         value: The constant.
 
     Raises:
-        UserError: `padding` has another number of entries (MLC0357).
+        UserError: `padding` has another number of entries (MLC0357), or `value` is no integer and the input of integers
+            (MLC0352).
 
     Example:
         >>> nn.ConstantPad3d(1, 2.0)(mlc.ones(1, 1, 3, 3, 3)).shape

@@ -117,7 +117,8 @@ class RNNCell(RNNCellBase):
 
     Raises:
         UserError: `nonlinearity` is another string (MLC0360), shapes do not fit (MLC0367), a number of dimensions is
-            wrong (MLC0364), or a size is negative (MLC0358).
+            wrong (MLC0364), a size is negative (MLC0358), or the float dtypes of the input and the parameters differ
+            (MLC0420).
 
     Example:
         >>> nn.RNNCell(2, 3)(mlc.ones(4, 2)).shape
@@ -157,8 +158,8 @@ class LSTMCell(RNNCellBase):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: Shapes do not fit (MLC0367), a number of dimensions is wrong (MLC0364), or a size is negative
-            (MLC0358).
+        UserError: Shapes do not fit (MLC0367), a number of dimensions is wrong (MLC0364), a size is negative (MLC0358),
+            or the float dtypes of the input and the parameters differ (MLC0420).
 
     Example:
         >>> h, c = nn.LSTMCell(2, 3)(mlc.ones(4, 2))
@@ -199,8 +200,8 @@ class GRUCell(RNNCellBase):
         dtype: Floating-point dtype of the parameters; None for float32.
 
     Raises:
-        UserError: Shapes do not fit (MLC0367), a number of dimensions is wrong (MLC0364), or a size is negative
-            (MLC0358).
+        UserError: Shapes do not fit (MLC0367), a number of dimensions is wrong (MLC0364), a size is negative (MLC0358),
+            or the float dtypes of the input and the parameters differ (MLC0420).
 
     Example:
         >>> nn.GRUCell(2, 3)(mlc.ones(4, 2)).shape
@@ -378,7 +379,8 @@ class RNN(_OneState):
 
     Raises:
         UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), a number of dimensions is wrong
-            (MLC0364), or a size is negative (MLC0358).
+            (MLC0364), a size is negative (MLC0358), or the float dtypes of the input and the parameters differ
+            (MLC0420).
 
     Example:
         >>> out, h = nn.RNN(2, 3, num_layers=2)(mlc.ones(5, 4, 2))
@@ -418,7 +420,8 @@ class GRU(_OneState):
 
     Raises:
         UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), a number of dimensions is wrong
-            (MLC0364), or a size is negative (MLC0358).
+            (MLC0364), a size is negative (MLC0358), or the float dtypes of the input and the parameters differ
+            (MLC0420).
 
     Example:
         >>> out, h = nn.GRU(2, 3, batch_first=True, bidirectional=True)(mlc.ones(4, 5, 2))
@@ -460,7 +463,8 @@ class LSTM(RNNBase):
 
     Raises:
         UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), a number of dimensions is wrong
-            (MLC0364), or a size is negative (MLC0358).
+            (MLC0364), a size is negative (MLC0358), or the float dtypes of the input and the parameters differ
+            (MLC0420).
 
     Example:
         >>> out, (h, c) = nn.LSTM(2, 3, proj_size=1)(mlc.ones(5, 4, 2))

@@ -58,7 +58,8 @@ class Unflatten(Module):
         unflattened_size: Sizes whose product is that of the dimension; one may be -1.
 
     Raises:
-        UserError: The sizes do not make up that of the dimension (MLC0358).
+        UserError: The sizes do not make up that of the dimension (MLC0358), or the number of dimensions is wrong
+            (MLC0364).
         UserIndexError: `dim` is out of range (MLC0356).
 
     Example:
@@ -226,7 +227,8 @@ class Unfold(Module):
         stride: Distance from one window to the next.
 
     Raises:
-        UserError: A size is not allowed (MLC0360), or the input has the wrong number of dimensions (MLC0364).
+        UserError: A size is not allowed (MLC0360), the input has the wrong number of dimensions (MLC0364), or a window
+            is larger than the image (MLC0367).
 
     Example:
         >>> nn.Unfold(2)(mlc.arange(9.0).reshape(1, 3, 3))
@@ -292,7 +294,8 @@ class UpsamplingNearest2d(Upsample):
         scale_factor: Factors of height and width, or one for both.
 
     Raises:
-        UserError: Neither or both are given, or one is out of range (MLC0360).
+        UserError: Neither or both are given, one is out of range (MLC0360), or the number of dimensions is wrong
+            (MLC0364).
 
     Example:
         >>> nn.UpsamplingNearest2d(scale_factor=2)(mlc.ones(1, 1, 2, 3)).shape
@@ -314,7 +317,8 @@ class UpsamplingBilinear2d(Upsample):
         scale_factor: Factors of height and width, or one for both.
 
     Raises:
-        UserError: Neither or both are given, or one is out of range (MLC0360).
+        UserError: Neither or both are given, one is out of range (MLC0360), or the number of dimensions is wrong
+            (MLC0364).
 
     Example:
         >>> nn.UpsamplingBilinear2d(size=(2, 3))(mlc.ones(1, 1, 4, 4)).shape

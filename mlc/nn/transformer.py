@@ -87,7 +87,9 @@ class TransformerEncoderLayer(_Layer):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
+        UserError: `activation` is unknown (MLC0360), `nhead` does not divide `d_model` (MLC0358), the float dtypes of
+            the input and the parameters differ (MLC0420), the number of dimensions is wrong (MLC0364), or numbers of
+            features differ (MLC0367).
 
     Example:
         >>> nn.TransformerEncoderLayer(4, 2, dim_feedforward=8)(mlc.ones(3, 1, 4)).shape
@@ -154,7 +156,9 @@ class TransformerDecoderLayer(_Layer):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
+        UserError: `activation` is unknown (MLC0360), `nhead` does not divide `d_model` (MLC0358), the float dtypes of
+            the input and the parameters differ (MLC0420), the number of dimensions is wrong (MLC0364), or numbers of
+            features differ (MLC0367).
 
     Example:
         >>> nn.TransformerDecoderLayer(4, 2, dim_feedforward=8)(mlc.ones(3, 1, 4), mlc.ones(5, 1, 4)).shape
@@ -229,6 +233,8 @@ class TransformerEncoder(Module):
         mask_check: Accepted, without effect.
 
     Raises:
+        UserError: The float dtypes of the input and the parameters differ (MLC0420), the number of dimensions is wrong
+            (MLC0364), or numbers of features differ (MLC0367).
         UserTypeError: `encoder_layer` is no module (MLC0421).
 
     Example:
@@ -279,6 +285,8 @@ class TransformerDecoder(Module):
         norm: Module applied to the result, or None.
 
     Raises:
+        UserError: The float dtypes of the input and the parameters differ (MLC0420), the number of dimensions is wrong
+            (MLC0364), or numbers of features differ (MLC0367).
         UserTypeError: `decoder_layer` is no module (MLC0421).
 
     Example:
@@ -348,7 +356,9 @@ class Transformer(Module):
         generator: Source of the initial values; None for the default generator.
 
     Raises:
-        UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
+        UserError: `activation` is unknown (MLC0360), `nhead` does not divide `d_model` (MLC0358), the float dtypes of
+            the input and the parameters differ (MLC0420), the number of dimensions is wrong (MLC0364), or numbers of
+            features differ (MLC0367).
 
     Example:
         >>> model = nn.Transformer(4, 2, 1, 1, dim_feedforward=8)

@@ -42,7 +42,8 @@ class MaxUnpool1d(_MaxUnpool):
 
     Raises:
         UserError: The number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
-            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+            range (MLC0340, an IndexError), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or
+            the indices are not of integers (MLC0354).
 
     Example:
         >>> nn.MaxUnpool1d(2)(mlc.tensor([[4.0, 3.0]]), mlc.tensor([[1, 3]]))
@@ -66,7 +67,8 @@ class MaxUnpool2d(_MaxUnpool):
 
     Raises:
         UserError: The number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
-            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+            range (MLC0340, an IndexError), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or
+            the indices are not of integers (MLC0354).
 
     Example:
         >>> pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
@@ -92,7 +94,8 @@ class MaxUnpool3d(_MaxUnpool):
 
     Raises:
         UserError: The number of dimensions is wrong (MLC0364), the indices have another shape (MLC0367) or are out of
-            range (MLC0340, an IndexError), or a setting is out of range (MLC0360) or has the wrong length (MLC0357).
+            range (MLC0340, an IndexError), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or
+            the indices are not of integers (MLC0354).
 
     Example:
         >>> pool, unpool = nn.MaxPool3d(2, return_indices=True), nn.MaxUnpool3d(2)
@@ -137,8 +140,8 @@ class FractionalMaxPool2d(_FractionalMaxPool):
         _random_samples: Tensor [n, c, 2] of numbers in [0, 1) that decide on the places; None to draw them.
 
     Raises:
-        UserError: Neither or both of the sizes are given, or one is out of range (MLC0360), or the windows do not fit
-            (MLC0115).
+        UserError: Neither or both of the sizes are given, or one is out of range (MLC0360), the windows do not fit
+            (MLC0115), or the number of dimensions is wrong (MLC0364).
 
     Example:
         >>> nn.FractionalMaxPool2d(2, output_ratio=0.5)(mlc.ones(1, 6, 8)).shape
@@ -162,8 +165,8 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         _random_samples: Tensor [n, c, 3] of numbers in [0, 1) that decide on the places; None to draw them.
 
     Raises:
-        UserError: Neither or both of the sizes are given, or one is out of range (MLC0360), or the windows do not fit
-            (MLC0115).
+        UserError: Neither or both of the sizes are given, or one is out of range (MLC0360), the windows do not fit
+            (MLC0115), or the number of dimensions is wrong (MLC0364).
 
     Example:
         >>> nn.FractionalMaxPool3d(2, output_size=(2, 2, 3))(mlc.ones(1, 4, 4, 6)).shape

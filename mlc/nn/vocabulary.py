@@ -43,7 +43,9 @@ class LinearCrossEntropyLoss(Module):
         options: None; PyTorch's options for chunks of the batch are refused.
 
     Raises:
-        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), or a size is negative (MLC0358).
+        UserError: A setting is not allowed (MLC0360), shapes do not fit (MLC0367), a size is negative (MLC0358), the
+            float dtypes of the input and the parameters differ (MLC0420), the target is not of integers (MLC0354), a
+            class is out of range (MLC0340, an IndexError), or the number of dimensions is wrong (MLC0364).
 
     Example:
         >>> nn.LinearCrossEntropyLoss(3, 5)(mlc.ones(4, 3), mlc.tensor([0, 1, 2, 3])).shape
@@ -109,7 +111,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Raises:
         UserError: The cutoffs are not increasing numbers between 1 and n_classes - 1 (MLC0360), shapes do not fit
-            (MLC0364, MLC0367), or a size is negative (MLC0358).
+            (MLC0364, MLC0367), a size is negative (MLC0358), the float dtypes of the input and the parameters differ
+            (MLC0420), the target is not of integers (MLC0354), or a class is out of range (MLC0340, an IndexError).
 
     Example:
         >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2, 5])

@@ -1,6 +1,8 @@
 """Recurrent layers and packed sequences give what PyTorch's do, in one kernel for all lengths."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,12 @@ y = T(2).requires_grad_()
 rnn.pad_sequence([y, y[:1]]).sum().backward()
 out += [x.grad, y.grad]
 """)
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_integers_take_on_the_dtype_of_the_weights(kind: Any) -> None:
+    layer, x = kind(2, 3, bidirectional=True), mlc.tensor([[[1, 0]], [[2, -1]]])
+    assert mlc.equal(layer(x)[0], layer(x.float())[0]) and mlc.equal(layer(x > 0)[0], layer((x > 0).float())[0])
 
 
 @pytest.mark.parametrize(("call", "code"), [
