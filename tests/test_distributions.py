@@ -77,6 +77,7 @@ def test_gradients_reach_parameters() -> None:
     ("MLC0762", lambda d: d.Categorical([1.0]).rsample()), ("MLC0762", lambda d: d.Bernoulli(0.5).cdf(0.0)),
     ("MLC0763", lambda d: d.Categorical()), ("MLC0763", lambda d: d.Categorical(probs=[1.0], logits=[0.0])),
     ("MLC0763", lambda d: d.Categorical(1.0)), ("MLC0355", lambda d: d.Normal(0.0, 1.0).sample(3)),
+    ("MLC0355", lambda d: d.Categorical([1.0]).sample(3)), ("MLC0355", lambda d: d.Multinomial(2, [1.0]).sample(3)),
     ("MLC0358", lambda d: d.Normal(0.0, 1.0).sample((-1,)))])
 def test_what_no_distribution_is_or_has_is_refused(code: str, call: Any) -> None:
     with pytest.raises(UserError) as found:

@@ -31,8 +31,8 @@ def trapezoid(y: Operand, x: Operand = None, *, dx: float = 1.0, dim: int = -1) 
         Tensor of floats without the dimension; 0 where there are fewer than two points.
 
     Raises:
-        UserError: `y` has no dimension, or `x` neither one nor as many as `y` (MLC0364), or `dim` is out of range
-            (MLC0356).
+        UserError: `y` has no dimension, or `x` neither one nor as many as `y` (MLC0364), `x` has not a place for each
+            value (MLC0367), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.trapezoid(mlc.tensor([1.0, 2.0, 3.0]), mlc.tensor([0.0, 1.0, 3.0]))
@@ -56,8 +56,8 @@ def cumulative_trapezoid(y: Operand, x: Operand = None, *, dx: float = 1.0, dim:
         Tensor of floats with one element less along the dimension.
 
     Raises:
-        UserError: `y` has no dimension, or `x` neither one nor as many as `y` (MLC0364), or `dim` is out of range
-            (MLC0356).
+        UserError: `y` has no dimension, or `x` neither one nor as many as `y` (MLC0364), `x` has not a place for each
+            value (MLC0367), or `dim` is out of range (MLC0356).
 
     Example:
         >>> mlc.cumulative_trapezoid(mlc.tensor([1.0, 2.0, 3.0]), mlc.tensor([0.0, 1.0, 3.0]))
@@ -81,6 +81,9 @@ def _areas(y: Operand, x: Operand, dx: float, dim: int) -> tuple[Tensor, int]:
     if points.ndim not in (1, values.ndim):
         raise UserError(f"x has {points.ndim} dimensions, expected the place of each point, or 1", code="MLC0364")
     along = at if points.ndim > 1 else 0
+    if not sizes.is_equal(points.shape[along], count):
+        raise UserError(f"x has {points.shape[along]} places for {count} values", code="MLC0367",
+                        symbols=sizes.symbols(points.shape[along], count))
     steps = tracer(sliced(points, along, 1, count) - sliced(points, along, 0, count - 1))
     if points.ndim == 1:
         steps = reshape(steps, [steps.shape[0] if i == at else 1 for i in range(values.ndim)])

@@ -92,9 +92,10 @@ class Categorical(Distribution):
         return create.full(self.batch_shape, math.nan, dtype=self.probs.dtype)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
         count, rows = math.prod(sample_shape), math.prod(self.batch_shape)
         drawn = multinomial(self.probs.detach().reshape(rows, self.probs.shape[-1]), count, True)
-        return drawn.t().reshape(self._extended_shape(sample_shape))
+        return drawn.t().reshape(shape)
 
     def log_prob(self, value: Operand) -> Tensor:
         index = E.cast_to(create.asarray(value), "int64")

@@ -312,7 +312,8 @@ class Multinomial(Distribution):
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        drawn = self._categorical.sample((self.total_count, *sample_shape))
+        shape = self._extended_shape(sample_shape)[:len(sample_shape)]
+        drawn = self._categorical.sample((self.total_count, *shape))
         return mlc.nn.functional.one_hot(drawn, self.probs.shape[-1]).sum(0).to(self.probs.dtype)
 
     def log_prob(self, value: Operand) -> Tensor:

@@ -164,7 +164,10 @@ def _embedding_bag(input: Operand, weight: Operand, offsets: Operand, max_norm: 
     counted = None if padding_idx is None else reshape(
         tracer(at != padding_row(padding_idx, table.shape[0])), [*at.shape, 1])
     if offsets is not None:
-        return _of_offsets(tracer(rows), counted, cast(integer(offsets, "offsets"), i64), mode, include_last_offset)
+        begins = cast(integer(offsets, "offsets"), i64)
+        if begins.ndim != 1:
+            raise UserError(f"the offsets have {begins.ndim} dimensions, expected 1", code="MLC0364")
+        return _of_offsets(tracer(rows), counted, begins, mode, include_last_offset)
     if at.shape[1] == 0 or (mode == "sum" and counted is None):
         return R.sum(rows, 1)                              # zeros if bags are empty, as of nothing but padding
     if counted is None:

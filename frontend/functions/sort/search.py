@@ -39,7 +39,8 @@ def searchsorted(sorted_sequence: Operand, input: Operand, *, out_int32: bool = 
         Tensor of int64, or int32, of the shape of `input`.
 
     Raises:
-        UserError: `side` is another string (MLC0360), or `sorter` does not go with the sequence (as in `mlc.gather`).
+        UserError: `side` is another string (MLC0360), the sequence is a number (MLC0364), the dimensions of `input` are
+            not those of the sequences (MLC0367), or `sorter` does not go with the sequence (as in `mlc.gather`).
 
     Example:
         >>> mlc.searchsorted(mlc.tensor([1.0, 3.0, 5.0]), mlc.tensor([3.0, 4.0]))
@@ -51,6 +52,12 @@ def searchsorted(sorted_sequence: Operand, input: Operand, *, out_int32: bool = 
     ordered = ordered if sorter is None else tracer(gather(ordered, -1, sorter))
     single = not values.ndim
     values = reshape(values, [1]) if single else values
+    if not ordered.ndim:
+        raise UserError("the sorted sequence is a number, expected a vector at least", code="MLC0364")
+    if ordered.ndim > 1 and (ordered.ndim != values.ndim or not all(
+            map(sizes.is_equal, ordered.shape[:-1], values.shape[:-1]))):
+        raise UserError(f"elements of shape {list(values.shape)} for sequences of shape {list(ordered.shape)}: their "
+                        "dimensions but the last are to be the same", code="MLC0367")
     found = emit(T.SearchSorted, ordered, values, bool(right) or side == "right")
     found = cast(found, i32) if out_int32 else found
     return reshape(found, []) if single else found
@@ -71,10 +78,15 @@ def bucketize(input: Operand, boundaries: Operand, *, out_int32: bool = False, r
     Returns:
         Tensor of int64, or int32, of the shape of `input`.
 
+    Raises:
+        UserError: `boundaries` is no vector (MLC0364).
+
     Example:
         >>> mlc.bucketize(mlc.tensor([0.0, 3.0, 9.0]), mlc.tensor([1.0, 3.0, 5.0]))
         tensor([0, 1, 3], dtype=mlc.int64)
     """
+    if tracer(boundaries).ndim != 1:
+        raise UserError(f"the boundaries have {tracer(boundaries).ndim} dimensions, expected a vector", code="MLC0364")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
