@@ -221,11 +221,49 @@ def _attach() -> None:
         setattr(Tensor, f.__name__, f)
 
 
+EXAMPLES = {
+    "add": "mlc.tensor([1.0, 2.0]).add_(mlc.tensor([10.0, 20.0]), alpha=2) -> tensor([21., 42.], dtype=mlc.float32)",
+    "sub": "mlc.tensor([5, 7]).sub_(2) -> tensor([3, 5], dtype=mlc.int64)",
+    "mul": "mlc.tensor([1.0, 2.0]).mul_(3) -> tensor([3., 6.], dtype=mlc.float32)",
+    "div": "mlc.tensor([1.0, 2.0]).div_(4) -> tensor([0.25, 0.5 ], dtype=mlc.float32)",
+    "pow": "mlc.tensor([2.0, 3.0]).pow_(2) -> tensor([4., 9.], dtype=mlc.float32)",
+    "neg": "mlc.tensor([1, -2]).neg_() -> tensor([-1,  2], dtype=mlc.int64)",
+    "abs": "mlc.tensor([1, -2]).abs_() -> tensor([1, 2], dtype=mlc.int64)",
+    "exp": "mlc.tensor([0.0]).exp_() -> tensor([1.], dtype=mlc.float32)",
+    "sqrt": "mlc.tensor([4.0, 9.0]).sqrt_() -> tensor([2., 3.], dtype=mlc.float32)",
+    "relu": "mlc.tensor([-1.0, 2.0]).relu_() -> tensor([0., 2.], dtype=mlc.float32)",
+    "clamp": "mlc.tensor([-2.0, 0.5, 3.0]).clamp_(0, 1) -> tensor([0. , 0.5, 1. ], dtype=mlc.float32)",
+    "round": "mlc.tensor([0.5, 1.7]).round_() -> tensor([0., 2.], dtype=mlc.float32)",
+    "lt": "mlc.tensor([1.0, 5.0]).lt_(2) -> tensor([1., 0.], dtype=mlc.float32)",
+    "lerp": "mlc.tensor([0.0, 2.0]).lerp_(mlc.tensor([4.0, 4.0]), 0.5) -> tensor([2., 3.], dtype=mlc.float32)",
+    "addcmul": "mlc.tensor([1.0]).addcmul_(mlc.tensor([2.0]), mlc.tensor([3.0]), value=0.5)"
+               " -> tensor([4.], dtype=mlc.float32)",
+    "addcdiv": "mlc.tensor([1.0]).addcdiv_(mlc.tensor([2.0]), mlc.tensor([4.0])) -> tensor([1.5], dtype=mlc.float32)",
+    "masked_fill": "mlc.tensor([1, 2, 3]).masked_fill_(mlc.tensor([True, False, True]), 0)"
+                   " -> tensor([0, 2, 0], dtype=mlc.int64)",
+    "index_add": "mlc.zeros(3).index_add_(0, mlc.tensor([0, 2, 0]), mlc.ones(3))"
+                 " -> tensor([2., 0., 1.], dtype=mlc.float32)",
+    "scatter": "mlc.zeros(3).scatter_(0, mlc.tensor([2, 0]), mlc.tensor([5.0, 7.0]))"
+               " -> tensor([7., 0., 5.], dtype=mlc.float32)",
+    "scatter_add": "mlc.zeros(2).scatter_add_(0, mlc.tensor([0, 0, 1]), mlc.ones(3))"
+                   " -> tensor([2., 1.], dtype=mlc.float32)",
+    "cumsum": "mlc.tensor([1, 2, 3]).cumsum_(0) -> tensor([1, 3, 6], dtype=mlc.int64)",
+    "squeeze": "mlc.ones(1, 2).squeeze_() -> tensor([1., 1.], dtype=mlc.float32)",
+    "unsqueeze": "mlc.ones(2).unsqueeze_(0) -> tensor([[1., 1.]], dtype=mlc.float32)",
+    "t": "mlc.tensor([[1, 2], [3, 4]]).t_() -> tensor([[1, 3],\n        [2, 4]], dtype=mlc.int64)",
+    "transpose": "mlc.zeros(2, 3).transpose_(0, 1).shape -> (3, 2)",
+}
+"""Calls of the methods that are used most, and what they give."""
+
+
 def describe() -> None:
     """Give the methods the functions' documentation, once the functions are there."""
     for name in (*FUNCTIONS, *RESHAPING):
         method = getattr(Tensor, f"{name}_")
         method.__doc__ = documentation(OPERATIONS[name].__doc__ or "", reshapes=name in RESHAPING)
+        if example := EXAMPLES.get(name):
+            call, _, result = example.partition(" -> ")
+            method.__doc__ += "\n\nExample:\n    >>> " + call + "\n    " + result.replace("\n", "\n    ")
 
 
 def documentation(text: str, reshapes: bool) -> str:

@@ -99,6 +99,10 @@ def test_methods_in_place_are_documented(name: str) -> None:
     errors = sections(function.__doc__ or "").get("Raises", "")
     assert parts[""].startswith("In place: ") and parts["Raises"].startswith(errors.rstrip()) and (
         "MLC0439" in parts["Raises"])
+    report, runner = list[str](), doctest.DocTestRunner(Numbers(), verbose=False)
+    with eager.compiled_by(interpreted):
+        runner.run(doctest.DocTestParser().get_doctest(method.__doc__, {"mlc": mlc}, name, None, 0), out=report.append)
+    assert not report and (runner.tries > 0) == (name in in_place_methods.EXAMPLES), "".join(report)
 
 
 def test_faults_are_found() -> None:

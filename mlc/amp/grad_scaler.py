@@ -102,6 +102,10 @@ class GradScaler:
 
         Raises:
             UserError: There is something else among them (MLC0783).
+
+        Example:
+            >>> mlc.amp.GradScaler("cpu", init_scale=8.0).scale(mlc.tensor(0.5))
+            tensor(4., dtype=mlc.float32)
         """
         if not self._enabled:
             return outputs
@@ -120,6 +124,14 @@ class GradScaler:
 
         Raises:
             UserError: It was called already since the last `update`, or gradients are float16 (MLC0783).
+
+        Example:
+            >>> w = mlc.tensor([1.0], requires_grad=True)
+            >>> opt, scaler = mlc.optim.SGD([w], lr=0.5), mlc.amp.GradScaler("cpu", init_scale=8.0)
+            >>> scaler.scale((w * 2).sum()).backward()
+            >>> scaler.unscale_(opt)
+            >>> w.grad
+            tensor([2.], dtype=mlc.float32)
         """
         if not self._enabled:
             return
@@ -149,6 +161,14 @@ class GradScaler:
 
         Raises:
             UserError: There is a closure, or it is the second step since the last `update` (MLC0783).
+
+        Example:
+            >>> w = mlc.tensor([1.0], requires_grad=True)
+            >>> opt, scaler = mlc.optim.SGD([w], lr=0.5), mlc.amp.GradScaler("cpu", init_scale=8.0)
+            >>> scaler.scale((w * 2).sum()).backward()
+            >>> scaler.step(opt)
+            >>> w
+            tensor([0.], dtype=mlc.float32, requires_grad=True)
         """
         if not self._enabled:
             return optimizer.step(*args, **keywords)
@@ -174,6 +194,15 @@ class GradScaler:
 
         Raises:
             UserError: No gradients were unscaled since the last call (MLC0783).
+
+        Example:
+            >>> w = mlc.tensor([1.0], requires_grad=True)
+            >>> opt, scaler = mlc.optim.SGD([w], lr=0.5), mlc.amp.GradScaler("cpu", init_scale=8.0)
+            >>> scaler.scale((w * float("inf")).sum()).backward()
+            >>> scaler.step(opt)
+            >>> scaler.update()
+            >>> w.item(), scaler.get_scale()
+            (1.0, 4.0)
         """
         if not self._enabled:
             return

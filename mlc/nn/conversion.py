@@ -61,7 +61,13 @@ class Convertible(Hierarchy):
         return self
 
     def cpu(self: M) -> M:
-        """Bring the module to the CPU's memory: `to("cpu")`."""
+        """Bring the module to the CPU's memory: `to("cpu")`.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> layer.cpu().weight.is_cpu
+            True
+        """
         return self.to("cpu")
 
     def cuda(self: M, device: Any = None) -> M:
@@ -72,15 +78,29 @@ class Convertible(Hierarchy):
 
         Returns:
             The module itself.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> layer = layer.cuda() if mlc.cuda.is_available() else layer
         """
         return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
     def float(self: M) -> M:
-        """Convert floats to float32: `to(mlc.float32)`."""
+        """Convert floats to float32: `to(mlc.float32)`.
+
+        Example:
+            >>> nn.Linear(2, 3).float().weight.dtype
+            mlc.float32
+        """
         return self.to("float32")
 
     def double(self: M) -> M:
-        """Convert floats to float64: `to(mlc.float64)`."""
+        """Convert floats to float64: `to(mlc.float64)`.
+
+        Example:
+            >>> nn.Linear(2, 3).double().weight.dtype
+            mlc.float64
+        """
         return self.to("float64")
 
     def share_memory(self: M) -> M:
@@ -91,6 +111,11 @@ class Convertible(Hierarchy):
 
         Returns:
             The module itself.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> layer.share_memory() is layer
+            True
         """
         for _, _, attribute, x in self._state():
             if attribute != "key" or x.dtype.name != "uint32":
@@ -98,11 +123,21 @@ class Convertible(Hierarchy):
         return self
 
     def half(self: M) -> M:
-        """Convert floats to float16: `to(mlc.float16)`."""
+        """Convert floats to float16: `to(mlc.float16)`.
+
+        Example:
+            >>> nn.Linear(2, 3).half().weight.dtype
+            mlc.float16
+        """
         return self.to("float16")
 
     def bfloat16(self: M) -> M:
-        """Convert floats to bfloat16: `to(mlc.bfloat16)`."""
+        """Convert floats to bfloat16: `to(mlc.bfloat16)`.
+
+        Example:
+            >>> nn.Linear(2, 3).bfloat16().weight.dtype
+            mlc.bfloat16
+        """
         return self.to("bfloat16")
 
     def type(self: M, dst_type: DTypeLike) -> M:
@@ -116,6 +151,10 @@ class Convertible(Hierarchy):
 
         Raises:
             UserTypeError: The dtype is not of floats (MLC0342).
+
+        Example:
+            >>> nn.Linear(2, 3).type(mlc.float64).weight.dtype
+            mlc.float64
         """
         self.to(dst_type)
         wanted, _ = destination(dst_type, None, None)
@@ -131,6 +170,10 @@ class Convertible(Hierarchy):
 
         Returns:
             The module itself.
+
+        Example:
+            >>> nn.Linear(2, 3).to_empty(device="cpu").weight.shape
+            (3, 2)
         """
         self._assign({name: zeros(x.shape, dtype=x.dtype).to(device) for name, owner, _, x in self._state()
                       if recurse or owner is self})

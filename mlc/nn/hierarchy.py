@@ -25,6 +25,11 @@ class Hierarchy:
 
         Returns:
             Iterator of pairs of a name and a module.
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> [name for name, _ in model.named_children()]
+            ['0', '1']
         """
         seen = set[int]()
         for name, x in self._children():
@@ -43,7 +48,13 @@ class Hierarchy:
                 yield from ((path, x) for path, x in tensors_and_modules(held, name) if isinstance(x, Hierarchy))
 
     def children(self) -> Iterator[Any]:
-        """Iterate over the modules that this one holds itself."""
+        """Iterate over the modules that this one holds itself.
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> list(model.children())
+            [Linear(in_features=2, out_features=3, bias=True), ReLU()]
+        """
         return (x for _, x in self.named_children())
 
     def named_modules(self, memo: set[Any] | None = None, prefix: str = "",
@@ -57,6 +68,11 @@ class Hierarchy:
 
         Returns:
             Iterator of pairs of a name, such as "layers.0", and a module.
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> [name for name, _ in model.named_modules()]
+            ['', '0', '1']
         """
         memo = set() if memo is None else memo
         if self in memo:
@@ -68,7 +84,13 @@ class Hierarchy:
             yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Any]:
-        """Iterate over this module and all inside it, each before those it holds."""
+        """Iterate over this module and all inside it, each before those it holds.
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> [type(m).__name__ for m in model.modules()]
+            ['Sequential', 'Linear', 'ReLU']
+        """
         return (x for _, x in self.named_modules())
 
     def get_submodule(self, target: str) -> Any:
@@ -82,6 +104,11 @@ class Hierarchy:
 
         Raises:
             UserAttributeError: There is none of this name (MLC0385).
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> model.get_submodule("1")
+            ReLU()
         """
         return self._find(target, dict(self.named_modules(remove_duplicate=False)), "module")
 
@@ -96,6 +123,11 @@ class Hierarchy:
 
         Raises:
             UserAttributeError: There is none of this name (MLC0385).
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> tuple(model.get_parameter("0.bias").shape)
+            (3,)
         """
         found: Tensor = self._find(target, self._ties(), "parameter")
         return found
@@ -111,6 +143,10 @@ class Hierarchy:
 
         Raises:
             UserAttributeError: There is none of this name (MLC0385).
+
+        Example:
+            >>> nn.Sequential(nn.BatchNorm1d(2)).get_buffer("0.running_mean")
+            tensor([0., 0.], dtype=mlc.float32)
         """
         found: Tensor = self._find(target, dict(self.named_buffers(remove_duplicate=False)), "buffer")
         return found
@@ -133,6 +169,12 @@ class Hierarchy:
         Raises:
             UserAttributeError: There is no module to hold it (MLC0385), or none of this name, which `strict` requires.
             UserError: The name is empty (MLC0386).
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> model.set_submodule("1", nn.Tanh())
+            >>> model[1]
+            Tanh()
         """
         parent, _, name = target.rpartition(".")
         if strict:
@@ -154,6 +196,11 @@ class Hierarchy:
 
         Returns:
             Iterator of pairs of a name, such as "layers.0.weight", and a tensor.
+
+        Example:
+            >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> [name for name, _ in model.named_parameters()]
+            ['0.weight', '0.bias']
         """
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
@@ -165,6 +212,11 @@ class Hierarchy:
 
         Returns:
             Iterator of tensors.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> [tuple(p.shape) for p in layer.parameters()]
+            [(3, 2), (3,)]
         """
         return (x for _, x in self.named_parameters(recurse=recurse))
 
@@ -179,6 +231,10 @@ class Hierarchy:
 
         Returns:
             Iterator of pairs of a name and a tensor.
+
+        Example:
+            >>> [name for name, _ in nn.BatchNorm1d(3).named_buffers()]
+            ['running_mean', 'running_var', 'num_batches_tracked']
         """
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
@@ -190,6 +246,10 @@ class Hierarchy:
 
         Returns:
             Iterator of tensors.
+
+        Example:
+            >>> [tuple(b.shape) for b in nn.BatchNorm1d(3).buffers()]
+            [(3,), (3,), ()]
         """
         return (x for _, x in self.named_buffers(recurse=recurse))
 
@@ -213,6 +273,10 @@ class Hierarchy:
 
         Returns:
             An integer.
+
+        Example:
+            >>> nn.Linear(2, 3).num_parameters()
+            9
         """
         frozen = {id(x) for _, owner, attribute, x in self._tensors()
                   if trained and attribute in tree.frozen_names(owner)}

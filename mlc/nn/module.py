@@ -86,6 +86,13 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
 
         Raises:
             UserTypeError: The class does not define it (MLC0349).
+
+        Example:
+            >>> class Twice(nn.Module):
+            ...     def forward(self, x):
+            ...         return 2 * x
+            >>> Twice()(mlc.ones(2))
+            tensor([2., 2.], dtype=mlc.float32)
         """
         raise UserTypeError(f"{type(self).__name__} has no forward", code="MLC0349", loc=user_loc(),
                             hint="define it, or call what the module holds")
@@ -162,6 +169,12 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
 
         Raises:
             UserError: The name is no identifier, or that of another attribute (MLC0386).
+
+        Example:
+            >>> model = nn.Module()
+            >>> model.register_parameter("scale", nn.Parameter(mlc.ones(2)))
+            >>> model.scale.requires_grad
+            True
         """
         if not str(name).isidentifier() or (hasattr(self, name) and name not in self._parameters):
             raise UserError(f"{name!r} cannot name a parameter of a {type(self).__name__}", code="MLC0386",
@@ -179,6 +192,12 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
 
         Raises:
             UserError: The name is no identifier, or that of another attribute (MLC0386).
+
+        Example:
+            >>> model = nn.Module()
+            >>> model.register_buffer("mean", mlc.zeros(2))
+            >>> list(model.state_dict())
+            ['mean']
         """
         if not str(name).isidentifier() or (hasattr(self, name) and name not in self._buffers):
             raise UserError(f"{name!r} cannot name a buffer of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
@@ -197,6 +216,12 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         Raises:
             UserError: The name is empty, has a dot, or is that of another attribute (MLC0386).
             UserTypeError: It is no module (MLC0355).
+
+        Example:
+            >>> model = nn.Module()
+            >>> model.register_module("layer", nn.ReLU())
+            >>> model.layer
+            ReLU()
         """
         if module is not None and not isinstance(module, Module):
             raise UserTypeError(f"{module!r} is no module", code="MLC0355", loc=user_loc())
@@ -213,6 +238,12 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         Args:
             name: Name of the attribute.
             module: A module, or None.
+
+        Example:
+            >>> model = nn.Module()
+            >>> model.add_module("layer", nn.Linear(2, 3))
+            >>> model.layer
+            Linear(in_features=2, out_features=3, bias=True)
         """
         self.register_module(name, module)
 
@@ -225,6 +256,13 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
 
         Returns:
             The module itself.
+
+        Example:
+            >>> def fill(module):
+            ...     if isinstance(module, nn.Linear):
+            ...         nn.init.ones_(module.weight)
+            >>> nn.Sequential(nn.Linear(2, 1)).apply(fill)[0].weight.tolist()
+            [[1.0, 1.0]]
         """
         for child in self.children():
             child.apply(f)
@@ -237,6 +275,12 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         Args:
             args: Arguments of `mlc.compile` behind the function.
             keywords: Its keyword arguments.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> layer.compile()
+            >>> layer(mlc.ones(1, 2)).shape
+            (1, 3)
         """
         self._compiled_call = compile(_called, *args, **keywords)
 

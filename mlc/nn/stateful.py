@@ -39,6 +39,16 @@ class Stateful(Hierarchy):
 
         Raises:
             UserError: The class does not define it (MLC0738).
+
+        Example:
+            >>> class Counter(nn.Module):
+            ...     count = 3
+            ...     def get_extra_state(self):
+            ...         return self.count
+            ...     def set_extra_state(self, state):
+            ...         self.count = state
+            >>> Counter().state_dict()
+            {'_extra_state': 3}
         """
         raise _undefined(self, "get_extra_state")
 
@@ -64,6 +74,11 @@ class Stateful(Hierarchy):
 
         Returns:
             Dict of tensors, which share the memory of those of the module; those on a device are copies.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> {name: tuple(x.shape) for name, x in layer.state_dict().items()}
+            {'weight': (3, 2), 'bias': (3,)}
         """
         found: dict[str, Any] = {} if destination is None else destination
         _collect(self, found, prefix, keep_vars, {})
@@ -86,6 +101,12 @@ class Stateful(Hierarchy):
         Raises:
             UserError: Names differ, or what is under several names of one parameter does (MLC0382).
             UserTypeError: It is no mapping, or shapes or kinds of dtypes differ (MLC0382).
+
+        Example:
+            >>> a, b = nn.Linear(2, 3), nn.Linear(2, 3)
+            >>> _ = b.load_state_dict(a.state_dict())
+            >>> mlc.equal(a.weight, b.weight)
+            True
         """
         if not isinstance(state_dict, Mapping):
             raise UserTypeError(f"a state is a dict of arrays by name, found {type(state_dict).__name__}",

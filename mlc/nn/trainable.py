@@ -26,6 +26,10 @@ class Trainable(Hierarchy):
 
         Returns:
             The module itself.
+
+        Example:
+            >>> nn.Dropout(0.5).eval().train().training
+            True
         """
         for module in self.modules():
             vars(module).pop("training", None)             # the default of the class is True
@@ -34,7 +38,12 @@ class Trainable(Hierarchy):
         return self
 
     def eval(self: M) -> M:
-        """Set evaluation: `train(False)`. Returns the module itself."""
+        """Set evaluation: `train(False)`. Returns the module itself.
+
+        Example:
+            >>> nn.Dropout(0.5).eval().training
+            False
+        """
         return self.train(False)
 
     def freeze(self: M, which: Callable[[str], bool] | None = None) -> M:
@@ -60,6 +69,13 @@ class Trainable(Hierarchy):
 
         Returns:
             The module itself.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> _ = layer.requires_grad_(False)
+            >>> _ = layer.unfreeze()
+            >>> layer.weight.requires_grad
+            True
         """
         return self._freeze(which, lambda frozen, name: tuple(n for n in frozen if n != name))
 
@@ -83,6 +99,11 @@ class Trainable(Hierarchy):
 
         Returns:
             The module itself.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> [p.requires_grad for p in layer.requires_grad_(False).parameters()]
+            [False, False]
         """
         return self.unfreeze() if requires_grad else self.freeze()
 
@@ -91,6 +112,13 @@ class Trainable(Hierarchy):
 
         Args:
             set_to_none: Whether they become None, rather than zeros in place.
+
+        Example:
+            >>> layer = nn.Linear(2, 3)
+            >>> layer(mlc.ones(1, 2)).sum().backward()
+            >>> layer.zero_grad()
+            >>> layer.bias.grad is None
+            True
         """
         for p in self.parameters():
             if set_to_none:

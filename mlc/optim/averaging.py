@@ -38,6 +38,10 @@ class MovingAverage:
 
         Returns:
             Tree of the same structure, with tensors of its own.
+
+        Example:
+            >>> mlc.optim.MovingAverage(0.5).init({"w": mlc.tensor([2.0])})["w"]
+            tensor([2.], dtype=mlc.float32)
         """
         return tree.map(create.tensor, params)
 
@@ -50,6 +54,11 @@ class MovingAverage:
 
         Returns:
             The new average.
+
+        Example:
+            >>> average = mlc.optim.MovingAverage(0.5)
+            >>> average.update({"w": mlc.tensor([2.0])}, {"w": mlc.tensor([4.0])})["w"]
+            tensor([3.], dtype=mlc.float32)
         """
         leaves, structure = tree.flatten(params)
         rows = zip(tree.matching_leaves(structure, average), leaves, tree.trained(params))

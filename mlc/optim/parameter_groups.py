@@ -263,6 +263,14 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
 
         Args:
             set_to_none: Whether they become None, rather than zeros in place.
+
+        Example:
+            >>> w = mlc.ones(2, requires_grad=True)
+            >>> opt = mlc.optim.SGD([w], lr=0.1)
+            >>> w.sum().backward()
+            >>> opt.zero_grad()
+            >>> w.grad is None
+            True
         """
         for p in (p for group in self.param_groups for p in group["params"]):
             if set_to_none:

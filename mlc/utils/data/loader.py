@@ -220,6 +220,16 @@ class DataLoader(Generic[T_co]):
 
         Raises:
             UserError: It is the position of a loader of another kind (MLC0709).
+
+        Example:
+            >>> loader = mlc.utils.data.DataLoader(range(6), batch_size=2)
+            >>> batches = iter(loader)
+            >>> _ = next(batches)
+            >>> state = loader.state_dict()
+            >>> other = mlc.utils.data.DataLoader(range(6), batch_size=2)
+            >>> other.load_state_dict(state)
+            >>> next(iter(other))
+            tensor([2, 3], dtype=mlc.int64)
         """
         same = ["batch_size"] + ["num_workers"] * self._iterable
         if missing := [name for name in ("batches", "generator", "sampler", *same) if name not in state]:
