@@ -26,7 +26,8 @@ def allclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1
         bool.
 
     Raises:
-        UserError: called within a compiled function (MLC0350), or the shapes do not broadcast (MLC0111).
+        UserError: called within a compiled function (MLC0350), the shapes do not broadcast (MLC0111), or a tolerance is
+            negative (MLC0360).
 
     Example:
         >>> mlc.allclose(mlc.tensor([1.0, 2.0]), mlc.tensor([1.0, 2.000001]))

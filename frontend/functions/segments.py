@@ -125,7 +125,8 @@ def segment_reduce(data: Operand, reduce: str, *, lengths: Operand = None, offse
 
     Raises:
         UserError: `reduce` is another string, or neither or both of `lengths` and `offsets` are given (MLC0360); they
-            are not of integers (MLC0354), or have the wrong number of dimensions (MLC0364).
+            are not of integers (MLC0354), have the wrong number of dimensions (MLC0364), or `axis` is out of range
+            (MLC0356, an IndexError).
 
     Example:
         >>> mlc.segment_reduce(mlc.tensor([1.0, 2.0, 3.0]), "sum", lengths=mlc.tensor([1, 2]))

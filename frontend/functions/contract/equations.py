@@ -34,7 +34,7 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
 
     Raises:
         UserError: the equation does not fit the operands (MLC0368), sizes of a letter differ (MLC0367), there is no
-            operand (MLC0421), or they have different float dtypes (MLC0420).
+            operand (MLC0421), they have different float dtypes (MLC0420), or bools are multiplied (MLC0113).
 
     Example:
         >>> mlc.einsum("ij,jk->ik", mlc.tensor([[1.0, 2.0]]), mlc.tensor([[3.0], [4.0]]))

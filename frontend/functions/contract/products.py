@@ -279,7 +279,8 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
 
     Raises:
         UserError: sizes of a pair differ (MLC0367), a dimension is out of range (MLC0356), the lists are not of one
-            length (MLC0357), or the operands have different float dtypes (MLC0420).
+            length (MLC0357), the operands have different float dtypes (MLC0420), or a dimension is named twice
+            (MLC0114).
 
     Example:
         >>> mlc.tensordot(mlc.ones(2, 3), mlc.ones(3, 4), 1).shape

@@ -122,8 +122,8 @@ def chain_matmul(*matrices: Operand) -> Tensor:
         Tensor of shape (n0, n_last) in the promoted dtype.
 
     Raises:
-        UserError: there is no matrix (MLC0353), inner sizes differ (MLC0367), or the operands have different float
-            dtypes (MLC0420).
+        UserError: there is no matrix (MLC0353), inner sizes differ (MLC0367), the operands have different float dtypes
+            (MLC0420), or an operand is neither a matrix nor, at an end, a vector (MLC0364).
 
     Example:
         >>> mlc.chain_matmul(mlc.ones(2, 3), mlc.ones(3, 4), mlc.ones(4, 1))

@@ -238,7 +238,7 @@ def spmm(mat1: Operand, mat2: Operand) -> Tensor:
         Tensor of shape (n, m).
 
     Raises:
-        UserError: The shapes do not fit (MLC0364, MLC0367).
+        UserError: The shapes do not fit (MLC0364, MLC0367), or the operands have different float dtypes (MLC0420).
 
     Example:
         >>> mlc.spmm(mlc.eye(2).to_sparse(), mlc.ones(2, 1))
@@ -287,7 +287,8 @@ def smm(input: Operand, mat2: Operand) -> Tensor:
         Sparse tensor of shape (n, m).
 
     Raises:
-        UserError: The shapes do not fit (MLC0364, MLC0367), or `input` is dense (MLC0772).
+        UserError: The shapes do not fit (MLC0364, MLC0367), `input` is dense (MLC0772), or the operands have different
+            float dtypes (MLC0420).
 
     Example:
         >>> mlc.smm(mlc.eye(2).to_sparse(), mlc.ones(2, 1)).to_dense()
@@ -310,7 +311,8 @@ def hspmm(mat1: Operand, mat2: Operand) -> Tensor:
         Sparse tensor of shape (n, m), with rows as values.
 
     Raises:
-        UserError: The shapes do not fit (MLC0364, MLC0367), or `mat1` is dense (MLC0772).
+        UserError: The shapes do not fit (MLC0364, MLC0367), `mat1` is dense (MLC0772), or the operands have different
+            float dtypes (MLC0420).
 
     Example:
         >>> mlc.hspmm(mlc.eye(2).to_sparse(), mlc.ones(2, 1)).dense_dim()
@@ -362,7 +364,8 @@ def sspaddmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 1, a
         Sparse matrix of shape (n, m).
 
     Raises:
-        UserError: The shapes do not fit (MLC0364, MLC0367), or a matrix is dense (MLC0772).
+        UserError: The shapes do not fit (MLC0364, MLC0367), a matrix is dense (MLC0772), or the operands have different
+            float dtypes (MLC0420).
 
     Example:
         >>> s = mlc.eye(2).to_sparse()
