@@ -138,6 +138,15 @@ def test_checked_code_knows_tiles(shape: tuple[int, int, int]) -> None:
     assert difference(np.asarray(found), wanted(x, y), "bits") is None
 
 
+@native
+@pytest.mark.parametrize("m, k, shared", [(64, 2048, True), (16, 64, False)])
+def test_products_of_enough_work_are_shared_out(m: int, k: int, shared: bool) -> None:
+    x, w = (mlc.tensor(numbers("normal", shape, 1)) for shape in ((m, k), (k, 512)))
+    lowered = mlc.lower(mlc.compile(lambda x: x @ w, freeze=True), [x], level="loop")
+    product = next(lowered.module.inside(loop.ContractPanels)).enclosing(Kernel)
+    assert (product.schedule.thread_dims > 0) == shared
+
+
 # -- convolutions -----------------------------------------------------------------------------------------------------
 IMAGES = [(1, 64, 32, 14, 14, 3, 1, 1), (2, 32, 40, 7, 7, 3, 1, 1), (1, 64, 32, 28, 28, 3, 2, 1),
           (1, 96, 64, 9, 30, 3, 1, 1), (1, 32, 32, 20, 56, 5, 1, 2), (1, 256, 64, 15, 7, 3, 1, 1),
@@ -203,12 +212,6 @@ def test_operations_are_counted(terms: int) -> None:
     kernel = next(module.inside(Kernel))
     product, = kernel.inside(loop.ContractPanels)
     assert kernel_cost.operations(kernel, product) == 2 * 128 * 64 * terms
-
-
-@pytest.mark.parametrize("shape, shared", [((64, 512, 2048), True), ((16, 64, 64), False)])
-def test_products_of_enough_work_are_shared_out(shape: tuple[int, int, int], shared: bool) -> None:
-    module = pipeline.lower(parse_module(text(*shape, False, False)), "loop", machine=MACHINE)
-    assert [kernel.schedule.thread_dims > 0 for kernel in module.inside(Kernel)] == [shared]
 
 
 def test_tiles_are_those_of_the_machine() -> None:
