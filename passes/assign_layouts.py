@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from mlc.dialects import func, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
-from mlc.dialects.tensor.orders import lanes
+from mlc.dialects.tensor.orders import lanes, terms_of_pairs
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import LANES_ACROSS, Reduce
 from mlc.dialects.tensor.shape import inverse
@@ -139,11 +139,13 @@ class Layouts:
                     self.orders[v] = order
 
     def _along(self, kernel: Kernel) -> int | None:
-        """The dimension of the columns of a factor in panels, else that along which most operands are contiguous; None
-        if all of them are in row-major order."""
+        """The dimension of the columns of a factor in panels, or of the channels of an image that tiles read, else that
+        along which most operands are contiguous; None if all of them are in row-major order."""
         for op in kernel.body.block:
             if isinstance(op, tensor.DotGeneral) and (found := columns_in_panels(op)) is not None:
                 return found
+        if (found := channels_of_blocks(kernel)) is not None:
+            return found
         if not any(v in self.orders for v in kernel.ins):
             return None
         votes = Counter[int]()
@@ -272,6 +274,25 @@ def columns_in_panels(op: tensor.DotGeneral) -> int | None:
                 return before + op.free(side).index(axis)
         before += len(op.free(side))
     return None
+
+
+def channels_of_blocks(kernel: Kernel) -> int | None:
+    """The dimension of a kernel that pads an image along which blocks of terms are read by all of its readers, products
+    on tiles; None for other kernels."""
+    if len(kernel.results) != 1 or not isinstance(kernel.body.block.terminator.operands[0].op, tensor.Pad):
+        return None
+    axes = set[int | None]()
+    for reader, i in kernel.results[0].uses:
+        products = list(reader.inside(tensor.DotGeneral)) if isinstance(reader, Kernel) else []
+        blocks = any(op.order is not None and terms_of_pairs(op.order) is not None for op in products)
+        reads = reader.indexing_maps[i].results if isinstance(reader, Kernel) and blocks else ()
+        last = dim(len(reader.domain) - 1) if isinstance(reader, Kernel) else None
+        axes.add(next((axis for axis, e in enumerate(reads) if e == last), None))
+    axis = axes.pop() if len(axes) == 1 else None
+    if axis is None:
+        return None
+    at = kernel.result_maps[0][axis]
+    return next((d for d in range(len(kernel.domain)) if at == dim(d)), None)
 
 
 def _evicts_itself(kernel: Kernel, axis: int) -> bool:

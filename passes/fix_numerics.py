@@ -277,8 +277,10 @@ def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
 
 
 def padded_for_tiles(op: tn.DotGeneral) -> tn.DotGeneral | None:
-    """The same for tiles of AMX."""
-    made = _padded_terms(op, WORTH_TILES, BLOCK_OF_PAIRS) if mma_kinds(op, "mma") == ["bf16"] else None
+    """The same for tiles of AMX: also that of windows, with more elements and channels of zeros."""
+    if mma_kinds(op, "mma") != ["bf16"]:
+        return None
+    made = _padded_windows(op) or _padded_terms(op, WORTH_TILES, BLOCK_OF_PAIRS)
     if made is not None:
         made.attrs["order"] = pairs_order(made)
     return made
@@ -297,13 +299,68 @@ def _padded_terms(op: tn.DotGeneral, fewest: int, block: int) -> tn.DotGeneral |
     return made
 
 
+def _padded_windows(op: tn.DotGeneral) -> tn.DotGeneral | None:
+    """The same product of weights and windows of an image, the rows of which are longer, and have further channels, so
+    that the terms of each row are whole blocks; None for other products, and for channels that are whole blocks."""
+    windows: list[tn.Windows] = []
+    source = op.rhs.op.operands[0].op if isinstance(op.rhs.op, tn.Cast) else None
+    while isinstance(source, tn.Windows):
+        windows.insert(0, source)
+        source = source.x.op
+    if not windows or len(op.contract) != len(windows) + 1 or len({w.axis for w in windows}) != len(windows):
+        return None
+    image, last, (row, channels) = windows[0].x, windows[-1], op.contract[-2:]
+    size, count = last.size, op.rhs.type.shape[channels[1]]
+    if row[1] != last.axis + 1 or channels[1] >= windows[0].axis or not isinstance(size, int) or (
+            not isinstance(count, int) or image.type.shape[channels[1]] != count or windows != sorted(
+                windows, key=lambda w: w.axis)):
+        return None
+    terms = sizes.product(op.rhs.type.shape[axis] for _, axis in op.contract)
+    more, wider = sizes_of_rows(size, count)
+    if (more, wider) == (size, count) or not isinstance(terms, int) or terms < WORTH_TILES:
+        return None
+    with before(op, op.loc.through("fix_numerics")):
+        axis = last.axis - len(windows) + 1
+        x = _with_zeros(image, {axis: (more - size) * last.dilation, channels[1]: wider - count})
+        for w in windows:
+            x = tn.Windows(x, w.axis, more if w is last else w.size, w.stride, w.dilation).result
+        weights = _padded_weights(op.lhs, {row[0]: more - size, channels[0]: wider - count})
+        return tn.DotGeneral(weights, tn.Cast(x, dtype=f32).result, op.batch, op.contract)
+
+
+def _padded_weights(factor: Value, counts: dict[int, int]) -> Value:
+    """The weights of a convolution, which may be repeated for the samples of a batch, with zeros at the end of axes."""
+    x = factor.op.operands[0] if isinstance(factor.op, tn.Cast) else factor
+    repeated = isinstance(x.op, tn.BroadcastTo)
+    inner = x.op.x if isinstance(x.op, tn.BroadcastTo) else x
+    lead = x.type.rank - inner.type.rank
+    padded = _with_zeros(inner, {axis - lead: n for axis, n in counts.items()})
+    if repeated:
+        shape = [n + counts.get(axis, 0) for axis, n in enumerate(x.type.shape)]
+        padded = tn.BroadcastTo(padded, tuple(shape)).result
+    return tn.Cast(padded, dtype=factor.type.dtype).result if isinstance(factor.op, tn.Cast) else padded
+
+
+def sizes_of_rows(size: int, channels: int) -> tuple[int, int]:
+    """The elements of a row of a window and the channels, no fewer than these, that make whole blocks of terms, and as
+    few as possible."""
+    found = [(more, wider) for wider in {channels, *(1 << i for i in range(6) if channels <= 1 << i)}
+             for more in range(size, size + BLOCK_OF_PAIRS) if more * wider % BLOCK_OF_PAIRS == 0]
+    return min(found, key=lambda pair: (pair[0] * pair[1], pair[1]))
+
+
 def _padded(factor: Value, axis: int, count: int) -> Value:
     """A factor with `count` zeros at the end of an axis; below the conversion that widens it."""
     x = factor.op.operands[0] if isinstance(factor.op, tn.Cast) else factor
-    none = (0,) * x.type.rank
-    high = tuple(count if a == axis else 0 for a in range(x.type.rank))
-    padded = tn.Pad(x, tn.Full(0, (), x.type.dtype).result, none, high, none).result
+    padded = _with_zeros(x, {axis: count})
     return tn.Cast(padded, dtype=factor.type.dtype).result if isinstance(factor.op, tn.Cast) else padded
+
+
+def _with_zeros(x: Value, counts: dict[int, int]) -> Value:
+    """A tensor with so many zeros at the end of axes."""
+    none = (0,) * x.type.rank
+    high = tuple(counts.get(a, 0) for a in range(x.type.rank))
+    return x if high == none else tn.Pad(x, tn.Full(0, (), x.type.dtype).result, none, high, none).result
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.passes import pipeline
 from mlc.passes.analysis import kernel_cost
+from mlc.passes.fix_numerics import sizes_of_rows
 from tests.arrays import Array, difference
 from tests.low_programs import Program
 from tests.test_interleaved import KINDS, TRANSPOSES, numbers, of_exponents, text
@@ -151,7 +152,9 @@ def test_products_of_enough_work_are_shared_out(m: int, k: int, shared: bool) ->
 IMAGES = [(1, 64, 32, 14, 14, 3, 1, 1), (2, 32, 40, 7, 7, 3, 1, 1), (1, 64, 32, 28, 28, 3, 2, 1),
           (1, 96, 64, 9, 30, 3, 1, 1), (1, 32, 32, 20, 56, 5, 1, 2), (1, 256, 64, 15, 7, 3, 1, 1),
           (1, 64, 32, 14, 14, 1, 2, 0), (1, 48, 32, 8, 8, 3, 1, 1), (3, 32, 32, 1, 40, 3, 1, 1),
-          (1, 64, 32, 3, 3, 3, 1, 1), (1, 64, 32, 17, 19, 2, 2, 0)]
+          (1, 64, 32, 3, 3, 3, 1, 1), (1, 64, 32, 17, 19, 2, 2, 0), (1, 3, 64, 40, 38, 7, 2, 3),
+          (2, 3, 32, 17, 17, 3, 2, 1), (1, 1, 32, 28, 28, 5, 1, 0),
+          (1, 24, 32, 9, 9, 3, 1, 1), (1, 40, 32, 9, 9, 3, 1, 0)]
 """Samples, channels, those of the result, height, width, size of a window, stride and padding."""
 
 
@@ -159,16 +162,20 @@ IMAGES = [(1, 64, 32, 14, 14, 3, 1, 1), (2, 32, 40, 7, 7, 3, 1, 1), (1, 64, 32, 
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("image", IMAGES)
 def test_convolutions(image: tuple[int, ...], checked: bool) -> None:
-    """A window's terms are added row by row, each channel after the other: those of a point together."""
+    """A window's terms are added row by row, each channel after the other: those of a point together. Rows of blocks
+    that are not whole are longer, and have more channels, of zeros."""
     samples, channels, out, *sides, size, stride, padding = image
     x, w = numbers("normal", (samples, channels, *sides), 1), numbers("normal", (out, channels, size, size), 2)
     weights = mlc.tensor(w)
     f = mlc.compile(lambda x: mlc.relu(mlc.nn.functional.conv2d(x * 1, weights, stride=stride, padding=padding)),
                     freeze=True, checked=checked)
-    around = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-    windows = np.lib.stride_tricks.sliding_window_view(around, (size, size), (2, 3))[:, :, ::stride, ::stride]
+    longer, wider = sizes_of_rows(size, channels)
+    more, zeros = longer - size, (0, wider - channels)
+    around = np.pad(x, ((0, 0), zeros, (padding, padding), (padding, padding + more)))
+    windows = np.lib.stride_tricks.sliding_window_view(around, (size, longer), (2, 3))[:, :, ::stride, ::stride]
     rows = windows.transpose(0, 2, 3, 4, 5, 1)
-    product = wanted(rows.reshape(-1, size * size * channels), w.transpose(2, 3, 1, 0).reshape(-1, out))
+    w = np.pad(w, ((0, 0), zeros, (0, 0), (0, more)))
+    product = wanted(rows.reshape(-1, size * longer * wider), w.transpose(2, 3, 1, 0).reshape(-1, out))
     expected = np.moveaxis(product.reshape(*rows.shape[:3], out), -1, 1)
     assert difference(np.asarray(f(mlc.tensor(x))), np.maximum(expected, 0), "bits") is None
 

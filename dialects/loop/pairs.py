@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,32 +13,26 @@ from mlc.dialects.loop.interleaved import Words, interleaved, words_of_runs
 from mlc.dialects.loop.kernel import For, InKernel, Kernel
 from mlc.dialects.loop.types import ScratchType
 from mlc.dialects.tensor.orders import pairs
-from mlc.ir.affine import AffineMap, dims_of, step_along
+from mlc.ir.affine import AffineMap, step_along
 from mlc.ir.core import Value
-from mlc.ir.sizes import AffineDim, Dim, substitute
+from mlc.ir.sizes import Dim
 from mlc.ir.types import Type, bf16, f32
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
 
-BLOCK, SIDE = 32, 16
-"""The terms of a block, those of a row of a tile, and the rows and columns of a tile of sums."""
+BLOCK, WORD, SIDE = 32, 2, 16
+"""The terms of a block, those of a row of a tile, and of a word, and the rows and columns of a tile of sums."""
 
 
 def distance_of_rows(map: AffineMap, buffer: Value, m: int, k: int, terms: Dim) -> int | None:
     """The elements between neighbouring rows, those along m, of tiles that are loaded from a buffer, with a block of
     terms along k in each of their rows; None if there is no such distance."""
-    type, last = buffer.type, map.results[-1] if map.results else 0
     place = position(map, buffer)
     step = step_along(place, m)
-    if None in type.shape or not isinstance(terms, int) or not isinstance(step, int) or step <= 0 or (
-            dims_of(last) != {k} or step % type.shape[-1] or prod(type.shape) % step):
-        return None
-    found = words_of_runs(place, k, terms, bf16)
-    if found is None or found[0] % BLOCK or found[1] != 2:
-        return None
-    starts = (substitute(last, {AffineDim(k): i}) for i in range(0, terms, BLOCK))
-    return step if all(isinstance(n, int) and n + BLOCK <= type.shape[-1] for n in starts) else None
+    found = words_of_runs(place, k, terms, bf16) if isinstance(terms, int) else None
+    in_rows = found is not None and found[0] % BLOCK == 0 and found[1] == WORD
+    return step if in_rows and isinstance(step, int) and step > 0 else None
 
 
 class ContractPairs(Combining, name="loop.contract_pairs"):

@@ -48,12 +48,12 @@ class ConstantValues:
         """The constant arguments of a function, and the values that its block computes of them and of literals alone.
 
         What takes more memory than the constants that it is computed of, as a broadcast or a widened number, is none of
-        them: it is computed in each call, from what takes less. A sum of such numbers may be one, and they are if they
-        are there for such sums alone.
+        them, unless it is padded and little: it is computed in each call, from what takes less. A sum of such numbers
+        may be one, and they are if they are there for such sums alone.
         """
         known, large = set(self.arguments[function]), dict[Value, set[Value]]()
         for op in function.block if known else ():
-            if (held := self.computed_of(op, known, large)) and _bytes(op.results) <= ROOM * _bytes(held):
+            if (held := self.computed_of(op, known, large)) and _is_kept(op, held):
                 known.update(op.results)
             elif held:
                 large |= dict.fromkeys(op.results, held)
@@ -65,7 +65,7 @@ class ConstantValues:
     def is_constant(self, op: Op, known: AbstractSet[Value]) -> bool:
         """Whether an operation gives constants, given those that are `known`."""
         held = self.computed_of(op, known, {})
-        return bool(held) and _bytes(op.results) <= ROOM * _bytes(held)
+        return bool(held) and _is_kept(op, held)
 
     def computed_of(self, op: Op, known: AbstractSet[Value], large: Mapping[Value, AbstractSet[Value]]) -> set[Value]:
         """The constants that the results of an operation are computed of: those among its operands, and those that
@@ -88,6 +88,8 @@ class ConstantValues:
 
 ROOM = 1.25
 """How much more memory than its operands a constant may take: panels are padded."""
+LITTLE = 1 << 16
+"""Bytes that a padded constant may take in any case."""
 
 
 def is_view_of_argument(value: Value, arguments: Collection[Value]) -> bool:
@@ -115,6 +117,12 @@ def is_literal(value: Value) -> bool:
 def _has_symbols(op: Op) -> bool:
     """Whether an operation depends on sizes of other arguments."""
     return any(sizes.symbols(d) for inner in op.walk() for d in op_sizes(inner))
+
+
+def _is_kept(op: Op, held: Iterable[Value]) -> bool:
+    """Whether the results of an operation are kept in memory, given the constants that they are computed of."""
+    size = _bytes(op.results)
+    return size <= ROOM * _bytes(held) or (isinstance(op, tensor.Pad) and size <= LITTLE)
 
 
 def _bytes(values: Iterable[Value]) -> int:

@@ -278,7 +278,8 @@ def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
     if panels_of(other) is not None or panels is None:
         return panels is not None
     if op.order is not None and (block := terms_of_pairs(op.order)) is not None:
-        return sizes.modulo(factor.type.shape[op.contract[-1][op.rhs is factor]], block) == 0
+        rows = [factor.type.shape[pair[op.rhs is factor]] for pair in op.contract[-2:]]
+        return sizes.modulo(sizes.product(rows), block) == 0 or sizes.modulo(rows[-1], block) == 0
     return isinstance(panels.x.op, tn.Unpack) and panels.x.type.dtype.width == 8
 
 

@@ -33,6 +33,9 @@ MANY, FEW = 32, 4
 SIXTEEN_BITS = frozenset({bf16, f16})
 
 
+_MOVES = tensor.Cast | tensor.Reshape | tensor.Transpose | tensor.Reverse | tensor.Pad
+
+
 @dataclass(frozen=True)
 class Columns:
     """A factor that is packed: the operand of the product, the tensor that it broadcasts and widens, the axis of
@@ -74,7 +77,7 @@ def pack_weights(function: Func, narrow: frozenset[ScalarType]) -> None:
             columns = columns_of(op, views - {op.rhs}, narrow)
             if columns is not None and columns.side == 0 and allowed("panels", op):
                 _read_panels(op, columns, made)
-        elif isinstance(op, tensor.Cast | tensor.Reshape | tensor.Transpose | tensor.Reverse) and op.x in views:
+        elif isinstance(op, _MOVES) and op.x in views:
             views.add(op.result)
 
 

@@ -7,7 +7,7 @@ and what lies beyond the domain is not read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from mlc.dialects import amx, arith, loop, math, memref, scf, vector
@@ -109,20 +109,21 @@ class Product:
         distance = distance_of_rows(words.map, words.buffer, self.m, op.dim, low.kernel.domain[op.dim])
         assert distance is not None
         at = {d: low.named(f"i{d}", here) for d, here in self.place.items()}
-        matrix, first, start = self.in_memory(words, distance, at | {op.dim: low.named("block", block) * BLOCK})
-        return amx.TileLoad(matrix, (arith.AddI(first, row).result, start), amx.FACTOR).result
+        at[op.dim] = low.named("block", block) * BLOCK
+        start, = self.places(words, at, lambda place: [place])
+        first = arith.AddI(start, arith.MulI(row, arith.constant(distance, index)).result).result
+        flat, _ = memory.flatten(low, words.buffer)
+        rows = memref.reinterpret(flat, first, [SIDE, BLOCK], [distance, 1])
+        return amx.TileLoad(rows, (arith.constant(0, index),) * 2, amx.FACTOR).result
 
-    def in_memory(self, words: loop.Words, distance: int, at: Mapping[int, Dim]) -> tuple[Value, Value, Value]:
-        """The buffer of words as a matrix with rows at a distance, and the row and the column of a point at offsets
-        from the start of the current block."""
-        low, buffer = self.low, words.buffer
-        place = memory.address(low, Access(buffer, words.map.results))
+    def places(self, words: loop.Words, at: Mapping[int, Dim], of: Callable[[Dim], Sequence[Dim]]) -> list[Value]:
+        """Numbers of the place in memory of a point at offsets from the start of the current block."""
+        low = self.low
+        place = memory.address(low, Access(words.buffer, words.map.results))
         with low.scoped() as scope:
             for d in words.result.type.dims:
                 scope.origin[d] = scope.origin.get(d, 0) + at.get(d, 0)
-            row, column = (memory.scalar_index(low, e, (), (0,) * len(low.kernel.domain))
-                           for e in (sizes.divide(place, distance), sizes.modulo(place, distance)))
-        return _reshaped(buffer, (prod(buffer.type.shape) // distance, distance)), row, column
+            return [memory.scalar_index(low, e, (), (0,) * len(low.kernel.domain)) for e in of(place)]
 
     def first_words(self, column: int) -> tuple[Value, Value, Value]:
         """The matrix of words that has those of some columns, with rows of words of the same terms, and the place in
@@ -131,7 +132,10 @@ class Product:
         if not isinstance(panel.op, loop.Words):
             at = self.at(panel, self.n, arith.constant(column, index))
             return self.matrix(panel, op.dim, self.n), arith.constant(0, index), at
-        return self.in_memory(panel.op, panel.op.runs[1], {self.n: column})
+        buffer, distance = panel.op.buffer, panel.op.runs[1]
+        row, start = self.places(panel.op, {self.n: column}, lambda place: [
+            sizes.divide(place, distance), sizes.modulo(place, distance)])
+        return _reshaped(buffer, (prod(buffer.type.shape) // distance, distance)), row, start
 
 
 def _zeros(count: int) -> list[Value]:

@@ -1,4 +1,4 @@
-// test: pass fix_numerics{tiles=true}
+// test: pass decompose fix_numerics{tiles=true}
 // tolerance: 2e-2
 
 // whole blocks of factors of bf16 have the order of tiles
@@ -28,3 +28,14 @@ func.func @others(%x: tensor<5x15xbf16>, %y: tensor<15x6xbf16>, %a: tensor<5xBxb
 // CHECK: order = "chain"
 // CHECK: order = "blocks<256>"
 // CHECK: order = "chain"
+// -----
+// the rows of windows of an image of 3 channels are 8 elements of 4: whole blocks, with zeros where there was nothing
+func.func @windows(%x: tensor<1x3x33x33xbf16>, %w: tensor<16x3x3x3xbf16>) -> tensor<1x16x16x16xbf16> {
+  %0 = tensor.convolution %x, %w {stride = [2, 2]} : (tensor<1x3x33x33xbf16>, tensor<16x3x3x3xbf16>) -> tensor<1x16x16x16xbf16>
+  func.return %0 : tensor<1x16x16x16xbf16>
+}
+// CHECK: tensor.pad {{.*}} -> tensor<1x4x33x38xbf16>
+// CHECK: tensor.windows {{.*}} size = 3, stride = 2{{.*}} -> tensor<1x4x16x3x38xbf16>
+// CHECK: tensor.windows {{.*}} size = 8, stride = 2{{.*}} -> tensor<1x4x16x3x16x8xbf16>
+// CHECK: tensor.pad {{.*}} -> tensor<16x4x3x8xbf16>
+// CHECK: tensor.dot_general {{.*}} order = "pairs<32>"
