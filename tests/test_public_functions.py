@@ -81,7 +81,8 @@ CASES = [
       for d, k in ((1, False), (-1, True))),
     *(C(n, F(3, 4), dim=1, correction=c) for n in ("var", "std", "var_mean", "std_mean") for c in (0, 1)),
     # numbers as vectors of one element, one variable, nothing
-    C("topk", F(), 1), C("index_select", F(), 0, N(1, 1)), C("index_select", F(), 0, N(1)), C("gather", F(), 0, N(1)),
+    C("topk", F(), 1), C("topk", F(), 0, largest=False),
+    C("index_select", F(), 0, N(1, 1)), C("index_select", F(), 0, N(1)), C("gather", F(), 0, N(1)),
     C("gather", F(), 0, N(1, 2)), C("gather", F(3), 0, N(3)), C("index_reduce", F(), 0, N(1), F(), "amax"),
     C("scatter_add", F(3), 0, N(3), F()), C("scatter", F(), 0, N(1), F()), C("take_along_dim", F(3), N(3, 1), 0),
     C(NN + "prelu", F(), P(1)), C("cov", F(1, 3)), C("corrcoef", F(1, 3), constant=(0,)), C("logsumexp", F(0, 3), 0),

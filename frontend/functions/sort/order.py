@@ -110,7 +110,7 @@ def topk(input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bo
 
     Args:
         input: Tensor or number.
-        k: How many elements.
+        k: How many elements. A tensor without dimensions has its one element, as in PyTorch, for 0 of them, too.
         dim: The dimension; negative ones count from the last.
         largest: False for the least elements.
         sorted: Accepted for PyTorch's sake: the result is always in order, the best first.
@@ -129,8 +129,8 @@ def topk(input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bo
     count = plain_int(k, "k")
     if count < 0 or (isinstance(x.shape[at], int) and count > x.shape[at]):
         raise UserError(f"k = {count} of {x.shape[at]} elements", code="MLC0360")
-    order = tracer(narrow(argsort_along(x, at, largest), at, 0, count))
-    return shaped_like(_picked(x, order, at), input) if count else _picked(x, order, at)
+    count = max(count, 1) if tracer(input).ndim == 0 else count
+    return shaped_like(_picked(x, tracer(narrow(argsort_along(x, at, largest), at, 0, count)), at), input)
 
 
 def element_at(x: Tracer, position: Any, at: int, keepdim: bool, order: Tracer) -> ValuesAndIndices:
