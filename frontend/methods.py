@@ -521,7 +521,7 @@ class Methods(Leaf):
         return call("baddbmm", self, batch1, batch2, beta=beta, alpha=alpha)
     def addbmm(self, batch1: Operand, batch2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         return call("addbmm", self, batch1, batch2, beta=beta, alpha=alpha)
-    def cholesky(self, upper: _bool = False) -> Tensor: return call("linalg.cholesky", self, upper=upper)
+    def cholesky(self, upper: _bool = False) -> Tensor: return call("cholesky", self, upper)
     def cholesky_solve(self, input2: Operand, upper: _bool = False) -> Tensor:
         return call("cholesky_solve", self, input2, upper)
     def cholesky_inverse(self, upper: _bool = False) -> Tensor: return call("cholesky_inverse", self, upper)

@@ -98,7 +98,7 @@ if TYPE_CHECKING:
         one_hot as one_hot, take_along_dim as take_along_dim, take_flat,
     )
     from mlc.frontend.functions.linalg import (
-        chain_matmul as chain_matmul, cholesky as cholesky, cholesky_inverse as cholesky_inverse,
+        chain_matmul as chain_matmul, cholesky_factor, cholesky_inverse as cholesky_inverse,
         cholesky_solve as cholesky_solve, det as det, geqrf as geqrf,
         householder_product, logdet as logdet, lu_unpack as lu_unpack, matrix_exp as matrix_exp,
         matrix_power as matrix_power, ormqr as ormqr, packed_lu, pinverse as pinverse, slogdet as slogdet,
@@ -177,6 +177,7 @@ if TYPE_CHECKING:
     cfloat = complex64
     clip = clamp
     concat = cat
+    cholesky = cholesky_factor
     concatenate = cat
     conj_physical = conj
     divide = div

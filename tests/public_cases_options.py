@@ -54,7 +54,7 @@ CASES = [
     C("linalg.matrix_rank", K([[1, 0.2], [0.2, 1]]), rtol=0.9), C("linalg.matrix_rank", K([[2, 0], [0, -2]]),
                                                                   hermitian=True),
     C("pinverse", F(3, 4), 0.6, constant=(0,)), C("triangular_solve", F(3, 2), F(3, 3), unitriangular=True),
-    C("cholesky", PD(3, 3), upper=True, constant=(0,)), C("cholesky_inverse", PD(3, 3), True, constant=(0,)),
+    C("cholesky", PD(3, 3), True, constant=(0,)), C("cholesky_inverse", PD(3, 3), True, constant=(0,)),
     C("linalg.cholesky_ex", PD(3, 3), upper=True, check_errors=True, constant=(0,)),
     C("linalg.inv_ex", W(3, 3), check_errors=True), C("linalg.solve_ex", W(3, 3), F(3, 2), check_errors=True),
     C("linalg.lu_factor_ex", F(3, 3), check_errors=True, constant=(0,)),

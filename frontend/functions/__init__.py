@@ -63,7 +63,7 @@ MODULES = (attention, calculus, compare, contract, convolution, copies, counting
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
     "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "as_tensor": "asarray",
-    "cholesky": "linalg.cholesky", "clip": "clamp", "concat": "cat", "concatenate": "cat", "conj_physical": "conj",
+    "clip": "clamp", "concat": "cat", "concatenate": "cat", "conj_physical": "conj",
     "det": "linalg.det", "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
     "inverse": "linalg.inv", "less": "lt", "less_equal": "le", "matrix_exp": "linalg.matrix_exp",
     "matrix_power": "linalg.matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",

@@ -110,4 +110,4 @@ def trilinear(a: Any, b: Any, c: Any, expand1: Sequence[int], expand2: Sequence[
 
 @row("cholesky")
 def cholesky(x: Any, upper: bool = False) -> Any:
-    return O["linalg.cholesky"](x, upper=upper)
+    return O["cholesky"](x, upper)

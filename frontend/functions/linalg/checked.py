@@ -164,6 +164,28 @@ def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) 
     return LuFactorEx(*factor, _first(diagonal(factor.LU, 0, -2, -1) == 0))
 
 
+@operation(name="cholesky", autocast="fp32")
+def cholesky_factor(input: Operand, upper: bool = False) -> Tensor:
+    """The Cholesky factor, as `linalg.cholesky`.
+
+    Args:
+        input: Tensor of floats of shape (..., n, n), of which only one triangle counts.
+        upper: Whether to read the upper triangle and return the upper factor.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `input` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.cholesky(mlc.tensor([[4.0, 2.0], [2.0, 5.0]]), True)
+        tensor([[2., 1.],
+                [0., 2.]], dtype=mlc.float32)
+    """
+    return cholesky(input, upper=upper)
+
+
 @operation(autocast="fp32")
 def cholesky_solve(B: Operand, L: Operand, upper: bool = False) -> Tensor:
     """The solution X of A X = B, from the Cholesky factor of A.
