@@ -111,9 +111,26 @@ def test_least_squares_of_vectors() -> None:
     a, b = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5))
     got = mlc.linalg.lstsq(mlc.tensor(a), mlc.tensor(b))
     want = torch.linalg.lstsq(torch.from_numpy(a), torch.from_numpy(b), driver="gelsd")
-    for x, y in zip(got, want):
+    for x, y in zip(got[:2], want):
         assert x.shape == tuple(y.shape)
         np.testing.assert_allclose(np.array(x), y.numpy(), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
+def test_rank_and_singular_values_of_least_squares(driver: str | None) -> None:
+    """As PyTorch's, and for matrices that are not of full rank."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5, 1))
+    if driver != "gels":                                   # which needs full rank
+        a[1, :, 2] = a[1, :, 0] - 2 * a[1, :, 1]
+    got = mlc.linalg.lstsq(mlc.tensor(a), mlc.tensor(b), driver=driver)
+    want = torch.linalg.lstsq(torch.from_numpy(a), torch.from_numpy(b), driver=driver)
+    assert got.rank.tolist() == want.rank.tolist() and got.rank.dtype == mlc.int64
+    np.testing.assert_allclose(got.singular_values.numpy(), want.singular_values.numpy(), rtol=1e-9, atol=1e-14)
+    assert mlc.linalg.lstsq(a[:, :0], b[:, :0], driver="gelsd").rank.tolist() == [0, 0]
+    with pytest.raises(mlc.UserError, match="MLC0360"):
+        mlc.linalg.lstsq(a, b, driver="svd")
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -182,3 +199,5 @@ def test_singular_values_below_rcond_count_as_zero(rcond: float | None) -> None:
     want = np.linalg.lstsq(a, b, rcond)
     found = mlc.linalg.lstsq(a, b, rcond=rcond, driver="gelsd")
     np.testing.assert_allclose(found.solution.numpy(), want[0], atol=1e-12)
+    assert int(found.rank) == want[2]
+    np.testing.assert_allclose(found.singular_values.numpy(), want[3])

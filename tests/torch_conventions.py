@@ -31,8 +31,8 @@ def _symmetric(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lstsq(a: Any, b: Any) -> Any:
-    x = torch.linalg.lstsq(a, b).solution
-    return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0)
+    x, _, *rest = torch.linalg.lstsq(a, b)
+    return x, ((a @ x - b) ** 2).sum(-2) if a.shape[-2] > a.shape[-1] else b.new_zeros(0), *rest
 
 
 OWN: dict[str, Callable[..., Any]] = {

@@ -13,7 +13,7 @@ from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import diagonal
 from mlc.frontend.functions.linalg.factorizations import svdvals
 from mlc.frontend.functions.linalg.matrices import as_matrix, as_square
-from mlc.frontend.functions.linalg.solving import inv
+from mlc.frontend.functions.linalg.solving import inv, least_nonzero
 from mlc.frontend.functions.shape import movedim
 from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
@@ -21,7 +21,7 @@ from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
-from mlc.ir.types import f64, i64
+from mlc.ir.types import i64
 
 
 class Slogdet(NamedTuple):
@@ -29,25 +29,6 @@ class Slogdet(NamedTuple):
 
     sign: Tensor
     logabsdet: Tensor
-
-
-def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
-    """Threshold up to which singular values count as zero."""
-    m, n = a.shape[-2:]
-    eps = 2.0 ** (-52 if s.type.dtype == f64 else -23)
-    if rtol is None:
-        rtol = E.mul(E.maximum(tracer(m), tracer(n)), eps)
-        rtol = rtol if atol is None else E.where(tracer(atol) > 0, 0.0, rtol)
-    if 0 in s.shape:
-        return reshape(full(0, s, [1]), [1] * s.ndim)
-    least, part = (0.0 if b is None else _column(b) for b in (atol, rtol))
-    return E.maximum(E.mul(E.detach(R.amax(s, -1, keepdim=True)), part), least)
-
-
-def _column(bound: Any) -> Tracer:
-    """A tolerance, one number or one per matrix, shaped to broadcast against the singular values."""
-    b = tracer(bound)
-    return reshape(b, [*b.shape, 1]) if b.ndim else b
 
 
 def _parity(pivots: Tracer) -> Tensor:
@@ -153,7 +134,7 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
     """
     a = as_matrix(A, complex=True)
     s = tracer(svdvals(a))
-    return R.sum(s > _cut(a, s, atol, rtol), -1)
+    return R.sum(s > least_nonzero(a, s, atol, rtol), -1)
 
 
 @operation(name="linalg.vector_norm", autocast="fp32_on_cuda")

@@ -8,6 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import contract
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.linalg.factorizations import svdvals
 from mlc.frontend.functions.linalg.matrices import (
     as_matrix,
     as_square,
@@ -36,6 +37,8 @@ class Lstsq(NamedTuple):
 
     solution: Tensor
     residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 
 @operation(name="linalg.solve_triangular")
@@ -130,34 +133,62 @@ def inv(A: Operand) -> Tensor:
 def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = None) -> Lstsq:
     """The least-squares solution X of A X = B: of those with the least |A X - B| the one with the least |X|.
 
-    It is pinv(A) @ B, for matrices of any rank. PyTorch returns rank and singular values, too.
+    It is pinv(A) @ B, for matrices of any rank, by singular value decomposition, whatever the driver is.
 
     Args:
         A: Tensor of floats of shape (..., m, n).
         B: Tensor of floats of shape (..., m, k), or (..., m) for vectors.
         rcond: Singular values up to this part of the greatest count as 0, as `rtol` of `pinv`.
-        driver: Accepted for PyTorch's sake.
+        driver: "gels", "gelsy", "gelsd" or "gelss": what is returned besides the solution. None for "gelsy".
 
     Returns:
-        Named tuple of `solution`, of shape (..., n, k) or (..., n), and `residuals`, sums of squares of shape (..., k),
-        empty unless m > n.
+        Named tuple of `solution`, of shape (..., n, k) or (..., n); `residuals`, sums of squares of shape (..., k),
+        empty unless m > n; `rank`, int64 of shape (...), empty for "gels"; and `singular_values`, of shape (...,
+        min(m, n)), empty for "gels" and "gelsy". In PyTorch there are no residuals for "gelsy", nor where the rank is
+        less than n.
 
     Raises:
-        UserError: `A` is no matrix (MLC0364), or shapes do not fit (MLC0367).
+        UserError: `A` is no matrix (MLC0364), shapes do not fit (MLC0367), or `driver` is another string (MLC0360).
 
     Example:
         >>> mlc.linalg.lstsq(mlc.tensor([[1.0], [1.0]]), mlc.tensor([1.0, 3.0])).solution
         tensor([1.9999999], dtype=mlc.float32)
     """
-    b, vector = right_sides(as_matrix(A, complex=True), B)
-    a, b = same_type_and_batch(as_matrix(A, complex=True), b)
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise UserError(f"driver is {driver!r}, not 'gels', 'gelsy', 'gelsd' or 'gelss'", code="MLC0360")
+    matrix = as_matrix(A, complex=True)
+    b, vector = right_sides(matrix, B)
+    a, b = same_type_and_batch(matrix, b)
     m, n = a.shape[-2:]
     x = contract.matmul(pinv(a, rtol=rcond), b)
     rest = tracer(contract.matmul(a, x) - b)
     over = isinstance(m, int) and isinstance(n, int) and m > n
     size = tracer(E.abs(rest)) if rest.type.dtype.is_complex else rest
     residuals = R.sum(size * size, -2) if over else full(0, size, [0])
-    return Lstsq(reshape(tracer(x), tracer(x).shape[:-1]) if vector else x, residuals)
+    s = tracer(svdvals(a))
+    rank = R.sum(s > least_nonzero(a, s, None, rcond), -1)
+    rank = full(0, tracer(rank), [0]) if driver == "gels" else rank
+    return Lstsq(reshape(tracer(x), tracer(x).shape[:-1]) if vector else x, residuals, rank,
+                 s if driver in ("gelsd", "gelss") else full(0, s, [0]))
+
+
+def least_nonzero(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
+    """Threshold up to which singular values count as zero."""
+    m, n = a.shape[-2:]
+    eps = 2.0 ** (-52 if s.type.dtype == f64 else -23)
+    if rtol is None:
+        rtol = E.mul(E.maximum(tracer(m), tracer(n)), eps)
+        rtol = rtol if atol is None else E.where(tracer(atol) > 0, 0.0, rtol)
+    if 0 in s.shape:
+        return reshape(full(0, s, [1]), [1] * s.ndim)
+    least, part = (0.0 if b is None else _column(b) for b in (atol, rtol))
+    return E.maximum(E.mul(E.detach(R.amax(s, -1, keepdim=True)), part), least)
+
+
+def _column(bound: Any) -> Tracer:
+    """A tolerance, one number or one per matrix, shaped to broadcast against the singular values."""
+    b = tracer(bound)
+    return reshape(b, [*b.shape, 1]) if b.ndim else b
 
 
 @operation(name="linalg.pinv", literal=("atol", "rtol"))
