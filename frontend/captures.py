@@ -397,11 +397,15 @@ def take_over(tensor: Tensor, array: BackingArray) -> None:
 
 def assign_gradients(rows: Sequence[tuple[Tensor | int, int | None]], given: Sequence[Any],
                      results: Sequence[BackingArray]) -> None:
-    """Set `grad` of tensors and arguments to results of a call, by their numbers, or to None."""
+    """Set `grad` of tensors and arguments to results of a call, by their numbers, or to None. A result that is the
+    gradient of several is one tensor."""
+    made: dict[int, Tensor] = {}
     for owner, number in rows:
         target = owner_of(owner, given)
         if number is not None:
-            target.autograd_meta.grad = wrap(results[number])
+            if number not in made:
+                made[number] = wrap(results[number])
+            target.autograd_meta.grad = made[number]
         elif target._autograd is not None:
             target._autograd.grad = None
 

@@ -308,10 +308,12 @@ def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, i
         held = captures.held_by(changed)
         if held is not None:
             captures.check_alone(held)
+    numbers: dict[int, int] = {}                           # a tensor may be the gradient of several
     for owner, gradient in captures.changed_gradients():
-        gradients.append((owner, None if gradient is None else len(results)))
-        if gradient is not None:
+        if gradient is not None and id(gradient) not in numbers:
+            numbers[id(gradient)] = len(results)
             results.append(tracer(gradient))
+        gradients.append((owner, None if gradient is None else numbers[id(gradient)]))
     return stored, gradients
 
 

@@ -185,8 +185,8 @@ def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, given: Sequence[
     if [a.dtype for a in found[0]] != [a.dtype for a in found[1]]:
         return False
     pairs = [[a.astype(np.float64) for a in arrays] for arrays in found]
-    first = len(slack) - len(keys)
-    slack = [*slack[:first], *(s for s, key in zip(slack[first:], keys) if key in changed)]
+    first = min(keys.values(), default=len(slack))
+    slack = [*slack[:first], *(slack[keys[key]] for key in changed)]
     if any(_unlike(compiled.state[key], x) for key, x in plain.state.items() if key not in changed):
         return False                                       # the recording says nothing of it
     if len(pairs[0]) != len(slack) or any(a.shape != s.shape for a, s in zip(pairs[0], slack)):
@@ -196,13 +196,16 @@ def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, given: Sequence[
                    for a, b, s in zip(*pairs, slack))
 
 
-def _changed(recorded: Recorded, given: Sequence[Any]) -> list[tuple[str, int]]:
-    """Which tensors the last results of a recording are the new elements or gradients of."""
-    reached = [] if recorded.captures is None else [recorded.captures.inputs[i][0] for i in recorded.stored]
-    keys = [("elements", id(given[i])) for i in recorded.written]
-    keys += [("elements", id(x.tensor)) if isinstance(x, CapturedTensor) else ("grad", id(owner_of(x.owner, given)))
-             for x in reached if isinstance(x, CapturedTensor | CapturedGradient)]
-    return keys + [("grad", id(owner_of(owner, given))) for owner, number in recorded.gradients if number is not None]
+def _changed(recorded: Recorded, given: Sequence[Any]) -> dict[tuple[str, int], int]:
+    """Which tensors the last results of a recording are the new elements or gradients of, each with its result."""
+    keys = {("elements", id(given[i])): n for i, n in recorded.written.items()}
+    for i, n in recorded.stored.items():
+        assert recorded.captures is not None
+        x = recorded.captures.inputs[i][0]
+        if isinstance(x, CapturedTensor | CapturedGradient):
+            keys["elements" if isinstance(x, CapturedTensor) else "grad", id(
+                x.tensor if isinstance(x, CapturedTensor) else owner_of(x.owner, given))] = n
+    return keys | {("grad", id(owner_of(owner, given))): n for owner, n in recorded.gradients if n is not None}
 
 
 def _assigned(plain: Run) -> list[int]:

@@ -57,7 +57,7 @@ class RepeatedCall:
         if direct is None or direct.interface.symbols or recorded.captures is None:
             return None
         stored = [*recorded.stored.items()]
-        gradients = [n for _, n in recorded.gradients if n is not None]
+        gradients = dict.fromkeys(n for _, n in recorded.gradients if n is not None)
         return RepeatedCall(direct, own, stored, [*(n for _, n in stored), *gradients])
 
     def run(self, arrays: Sequence[Any], captured: Sequence[Any]) -> list[Array]:

@@ -139,6 +139,26 @@ def test_gradients_are_others_where_somebody_may_tell() -> None:
     assert seen() is None and compiled.model[0].bias.grad is not None
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_one_tensor_may_be_the_gradient_of_several(check: bool) -> None:
+    """Those of an argument, and of a tensor that is given twice to `grad`, included."""
+    p, q = (mlc.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+
+    @mlc.compile(check=check)
+    def step(r: mlc.Tensor) -> Any:
+        p.grad = q.grad = r.grad = mlc.autograd.grad((p * p * r).sum(), p)[0]
+        first, second = mlc.autograd.grad((p * q).sum(), [q, q])
+        return p.grad, first, second
+
+    for k in range(3):
+        p.grad = q.grad = None
+        r = mlc.tensor([3.0, 4.0 + k], requires_grad=True)
+        out, first, second = step(r)
+        assert p.grad is q.grad is r.grad is out and first is second and first.tolist() == [1, 2]
+        q.grad.add_(1)
+        assert p.grad.tolist() == [7, 17 + 4 * k]
+
+
 def test_a_gradient_with_elements_of_another_shape_is_not_written_to() -> None:
     compiled = Training(True, mlc.optim.SGD)
     for _ in range(3):
