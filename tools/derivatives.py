@@ -21,10 +21,11 @@ from mlc.dialects.builtin import module as new_module
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.ir.core import Op, Value, at_end, before
-from mlc.ir.diag import Error, Loc
+from mlc.ir.diag import Error, Loc, UserError
 from mlc.ir.interp import Frame, Interpreter
 from mlc.ir.types import FloatType, FunctionType, TensorType, f64
 from mlc.ir.verify import verify
+from mlc.tools.neighbours import neighbours, shown_options
 
 Array = np.ndarray[Any, Any]
 Function = Callable[[Sequence[Array]], list[Array]]
@@ -123,7 +124,8 @@ class _WatchingFrame(Frame):
         elif type(op).vjp is not Op.vjp and watching.outer is not None and not op.regions:
             operands = self.all(op.operands)
             if sum(np.size(x) for x in operands) <= LARGEST and _is_new(watching, op, operands) and (
-                    message := _rule(op, operands, self.sizes) or _forward_rule(op, operands, self.sizes)):
+                    message := _rule(op, operands, self.sizes) or _forward_rule(op, operands, self.sizes)
+                    or _of_neighbours(watching, op, operands)):
                 watching.report(message, op)
 
 
@@ -163,7 +165,10 @@ def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | N
         if not isinstance(op, Elementwise) and not all(np.all(part.ok) for part in slopes.parts):
             continue                                       # a jump of one result may come with those of others
         weights = [rng.uniform(0.5, 1.5, part.ok.shape) * part.ok for part in slopes.parts]
-        found = dict(zip(given, Interpreter(inside).call("main", [*map(np.array, operands), *weights])))
+        try:
+            found = dict(zip(given, Interpreter(inside).call("main", [*map(np.array, operands), *weights])))
+        except UserError as error:                         # the operation itself is evaluated here
+            return f"the vjp of {op.name} fails: {error.message}"
         if message := slopes.compare(found.get(i, np.zeros(operands[i].shape)), weights):
             return f"the vjp of {op.name} gives operand {i} {message}"
     return None
@@ -187,6 +192,23 @@ def _forward_rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) ->
     found = Interpreter(inside).call("main", [*map(np.array, operands), direction])
     message = slopes.compare_each(found)
     return f"the jvp of {op.name} is {message}" if message else None
+
+
+def _of_neighbours(watching: _Watching, op: Op, operands: Sequence[Array]) -> str | None:
+    """The same of the operation with other options, once for those that it has, and operands of these shapes."""
+    shapes = [np.shape(x) for x in operands]
+    key = "neighbours", type(op), str(sorted((k, str(v)) for k, v in op.attrs.items())), tuple(shapes)
+    if watching.seen.setdefault(key, 0):
+        return None
+    watching.seen[key] = 1
+    for other in neighbours(op, shapes):
+        try:
+            message = _rule(other, operands, {}) or _forward_rule(other, operands, {})
+        except (Error, NotImplementedError):               # it has no derivative, or none at these operands
+            continue
+        if message is not None:
+            return f"{message}, for {shown_options(other)}"
+    return None
 
 
 def alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],

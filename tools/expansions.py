@@ -31,6 +31,7 @@ from mlc.ir.types import FloatType, IntType, TensorType, to_numpy
 from mlc.passes.fix_numerics import is_expanded
 from mlc.passes.forms import is_composite
 from mlc.tools.derivatives import alone
+from mlc.tools.neighbours import neighbours, shown_options
 
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +66,7 @@ def mistake(module: Op, step: Step, numbers: dict[str, int]) -> tuple[str, Loc] 
         message = None
         if step.transform.name == "decompose" and is_composite(op) and not (
                 op.name == SORTED or type(op).__module__.startswith(linalg.__name__)):
-            message = _of_composite(op, step, numbers)
+            message = _of_composite(op, step, numbers) or _of_neighbours(op, step, numbers)
         elif step.transform.name == "fix_numerics" and is_expanded(op):
             message = _of_function(op, step)
         if message is not None:
@@ -92,7 +93,8 @@ FINITE = 4
 """So many of them are finite; others are for what says what infinities mean."""
 
 
-def _of_composite(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
+def _shapes(op: Op, numbers: dict[str, int]) -> list[tuple[int, ...]] | None:
+    """The shapes of an operation's operands; None where they are no tensors of numbers, or nobody knows."""
     shapes = []
     for v in op.operands:
         if not isinstance(v.type, TensorType) or not isinstance(v.type.dtype, FloatType | IntType):
@@ -101,6 +103,21 @@ def _of_composite(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
             shapes.append(tuple(sizes.evaluate(d, numbers) for d in v.type.shape))
         except (KeyError, ZeroDivisionError):
             return None
+    return shapes
+
+
+def _of_neighbours(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
+    """The same of the operation with other options."""
+    shapes = _shapes(op, numbers)
+    for other in neighbours(op, shapes) if shapes is not None else ():
+        if (message := _of_composite(other, step, {})) is not None:
+            return f"{message}, for {shown_options(other)}"
+    return None
+
+
+def _of_composite(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
+    if (shapes := _shapes(op, numbers)) is None:
+        return None
     if sum(int(np.prod(s)) for s in shapes) > LARGEST:
         return None
     for fill in FILLS if isinstance(op, Elementwise | AlongAxis) else FILLS[:FINITE]:
