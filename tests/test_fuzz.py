@@ -42,6 +42,7 @@ from mlc.tools.fuzzing import (
     python_programs,
     registry,
     rewrites,
+    writes,
 )
 from mlc.tools.fuzzing.factorizations import FREE
 from mlc.tools.fuzzing.interpreted import interpreted
@@ -390,6 +391,18 @@ def test_vectors_are_compared_up_to_signs(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(mlc, "svd", lambda x: (*svd(x)[:2], both(x)[2]))
     found = python_programs.examine(program)
     assert found is not None and "result 3 is" in found.message
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_that_write(seed: int) -> None:
+    """To indices, views and masks, in branches and loops: compiled, differentiated, and by an eager `backward`."""
+    assert python_programs.examine(writes.generate(seed)) is None
+
+
+def test_programs_that_write_have_all_kinds_of_subscripts() -> None:
+    text = "".join(writes.generate(seed).text for seed in range(300))
+    for part in ("else:", ".index_add_(", "for i", "[:, T.tensor", ".transpose(", ".masked_fill_(", ":3, ", "] += "):
+        assert part in text, part
 
 
 def test_random_schedules_keep_the_order_of_sums() -> None:

@@ -24,6 +24,7 @@ from mlc.tools.fuzzing import (
     programs,
     python_programs,
     rewrites,
+    writes,
 )
 from mlc.tools.fuzzing.levels import Failure
 from mlc.tools.fuzzing.programs import Program
@@ -44,7 +45,7 @@ def valid(seed: int) -> Failure | None:
     rng = random.Random(f"valid {seed}")
     form = rng.choices((*FORMS, "rewrites", "python"), (*(weight for weight, _ in FORMS.values()), 3, 1))[0]
     if form == "python":
-        return python_programs.examine_all(python_programs.generate(seed))
+        return python_programs.examine_all((writes if rng.random() < 0.4 else python_programs).generate(seed))
     if form == "rewrites":
         return levels.examine_rewrites(rewrites.generate(seed))
     depth = rng.choices([d for d, _ in DEPTHS], [w for _, w in DEPTHS])[0]

@@ -13,7 +13,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,7 +58,7 @@ REDUCED = ("T.sum({x}, {d})", "T.mean({x}, {d})", "T.amax({x}, {d})", "T.amin({x
            "T.norm({x}, dim={d})", "T.nansum({x}, {d})", "{x}.select({d}, 0)", "T.median({x}, {d})[0]",
            "T.std(T.cumsum({x}, {d}), {d}, correction=0)", "T.unbind({x}, {d})[-1]")
 FEWER = ("linalg.lstsq",)
-"""Functions with fewer results than PyTorch's."""
+"""Functions with results where PyTorch leaves them out."""
 SHARING = ("from_dlpack",)
 """Functions that PyTorch refuses to differentiate."""
 LIMITS = ("nn.functional.hardswish", "nn.functional.silu", "var_mean", "std_mean")
@@ -196,7 +196,7 @@ class Writer:
             index = ", ".join([":"] * d + [f"{a}:{b}:{step}"])
             self.new(f"{x}[{index}]", (*shape[:d], len(range(a, b, step)), *shape[d + 1:]))
         elif rng.random() < 0.3:
-            self.new(f"{x}.transpose({d}, -1)", tuple(_swapped(shape, d)))
+            self.new(f"{x}.transpose({d}, -1)", tuple(swapped(shape, d)))
         elif rng.random() < 0.5:
             self.new(f"{x}.unsqueeze({d})", (*shape[:d], 1, *shape[d:]))
         elif rng.random() < 0.5:
@@ -271,7 +271,7 @@ class Writer:
             self.say(f"{y}[{y} > 0.3] = 0.25")
         else:
             view = self.new(f"{y}[{index}]", part) if way < 0.7 else self.new(
-                f"{y}.transpose({d}, -1)", tuple(_swapped(shape, d))) if way < 0.85 else self.new(
+                f"{y}.transpose({d}, -1)", tuple(swapped(shape, d))) if way < 0.85 else self.new(
                 f"{y}.unsqueeze({d})", (*shape[:d], 1, *shape[d:]))
             self.say(f"{rng.choice((y, view))}.mul_({rng.choice((2, -0.5))})")
             if rng.random() < 0.5:
@@ -288,7 +288,8 @@ class Writer:
         self.new(rng.choice(ways), shape)
 
 
-def _swapped(shape: Sequence[int], d: int) -> list[int]:
+def swapped(shape: Sequence[int], d: int) -> list[int]:
+    """A shape with a dimension exchanged for the last one."""
     out = list(shape)
     out[d], out[-1] = out[-1], out[d]
     return out
@@ -304,7 +305,7 @@ def generate(seed: int) -> PythonProgram:
         shape = tuple(rng.choice((0, 1, 2, 3, 4, 5) if rng.random() < 0.2 else (1, 2, 3, 4, 5))
                       for _ in range(rng.choice((0, 1, 1, 2, 2, 3))))
         writer.shapes[f"x{i}"] = shape
-        arrays.append(_array(numbers, shape, rng, smooth))
+        arrays.append(drawn_array(numbers, shape, rng, smooth))
     if len(arrays) > 1 and arrays[0].shape == arrays[1].shape:
         arrays[1] = arrays[0]
     parameters = ", ".join(writer.shapes)
@@ -318,7 +319,8 @@ def generate(seed: int) -> PythonProgram:
     return PythonProgram(seed, parameters, tuple(writer.lines), tuple(results), tuple(arrays), smooth)
 
 
-def _array(numbers: np.random.Generator, shape: tuple[int, ...], rng: random.Random, smooth: bool) -> Array:
+def drawn_array(numbers: np.random.Generator, shape: tuple[int, ...], rng: random.Random, smooth: bool) -> Array:
+    """Random numbers in memory of some layout; special ones among them, unless they are to be smooth."""
     x = np.asarray(numbers.standard_normal(shape))
     if not smooth:
         x = np.asarray(np.where(numbers.random(shape) < 0.15, numbers.choice(SPECIAL, shape), x))
@@ -392,11 +394,21 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
         wanted = gradient(program.arrays)
     except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
         return None
-    found = outcome(Compiled(mlc.grad(own.loss, argnums=tuple(range(len(given)))), dynamic=False), program.arrays)
-    message = unlike(found, wanted)
-    if message is None or is_uncertain(gradient, program.arrays, wanted):
-        return None
-    return _failure(program, "gradient against torch", message)
+    recorded = Compiled(mlc.grad(own.loss, argnums=tuple(range(len(given)))), dynamic=False)
+    for way, f in (("gradient", recorded), ("backward", partial(pulled_back, own.loss))):
+        message = unlike(outcome(f, program.arrays), wanted)
+        if message is not None and not is_uncertain(gradient, program.arrays, wanted):
+            return _failure(program, f"{way} against torch", message)
+    return None
+
+
+def pulled_back(f: Callable[..., Any], *arrays: Array) -> list[Any]:
+    """The gradients that `backward` of an eager run leaves."""
+    given = [mlc.tensor(np.ascontiguousarray(x)).reshape(x.shape).requires_grad_() for x in arrays]
+    out = f(*given)
+    if out.requires_grad:
+        out.backward()
+    return [mlc.zeros_like(x) if x.grad is None else x.grad for x in given]
 
 
 def is_uncertain(f: Callable[[Sequence[Array]], list[Array]], arrays: Sequence[Array], values: list[Array]) -> bool:

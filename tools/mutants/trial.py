@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
@@ -32,7 +33,7 @@ from mlc.ir.passes import parse_pipeline
 from mlc.ir.types import TensorType, to_numpy
 from mlc.passes import pipeline
 from mlc.tools import check, cli, inputs
-from mlc.tools.fuzzing import kinds, levels, rewrites
+from mlc.tools.fuzzing import kinds, levels, python_programs, rewrites, writes
 
 ROUNDS = 10
 """Random programs for each rule."""
@@ -72,6 +73,8 @@ RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
     "lowering": (("tensor", "functions"), "scf_to_llvm", 30), "emission": (("tensor", "functions"), "native", 24),
 }
 """Of what forms, as far down as which pass, and how many random programs are run for an area."""
+PYTHON = {"recorder": 60, "backward": 40, "state": 40, "call": 20, "derivative": 20}
+"""How many random Python programs that write are run for an area."""
 
 
 def programs(area: str) -> list[Path]:
@@ -83,10 +86,21 @@ def samples(names: Sequence[str]) -> Iterator[tuple[str, Op, list[Any]]]:
     """The samples of operations: which, as a module, and on what."""
     from tests.op_samples import samples_of  # in the tree alone, as the faults are
     for name in names:
-        every = samples_of(f"tensor.{name}")
-        for sample in every[:: max(1, len(every) // SAMPLES)]:
+        for sample in various(samples_of(f"tensor.{name}"), SAMPLES):
             module, _ = sample.build()
             yield str(sample), module, sample.arguments()
+
+
+def various(samples: Sequence[Any], count: int) -> Iterator[Any]:
+    """As many samples, each of which has most pairs of options and types that none before it has."""
+    left = {i: set(itertools.combinations(sorted(
+        f"{k} {v}" for k, v in (*sample.build()[1].attrs.items(), *enumerate(sample.types))), 2)) for i, sample in
+        enumerate(samples)}
+    for _ in range(min(count, len(samples))):
+        best = max(left, key=lambda i: len(left[i]))
+        taken = left.pop(best)
+        left = {i: pairs - taken for i, pairs in left.items()}
+        yield samples[best]
 
 
 def with_derivative(module: Op, arrays: Sequence[Any]) -> tuple[Op, list[Any]] | None:
@@ -186,6 +200,15 @@ def of_random_programs(area: str) -> tuple[str, str] | None:
     return None
 
 
+def of_python_programs(area: str) -> tuple[str, str] | None:
+    """The same of random Python programs that write: what is compiled, and gradients, are those of plain Python."""
+    for seed in range(PYTHON.get(area, 0)):
+        found = python_programs.examine_safely(writes.generate(seed))
+        if found is not None:
+            return f"writes {seed}", f"error[MLC0903]: {found.message}"
+    return None
+
+
 def of_programs(paths: Sequence[Path]) -> tuple[str, str] | None:
     """The same of programs, as `mlc run --check` runs them."""
     for path in paths:
@@ -214,7 +237,7 @@ def main() -> None:
             found = of_random_programs(area) or of_cases(CASES) or of_random_rewrites()
         first = programs(area)
         found = found or of_samples(names, "grad" if area == "derivative" else "cpu") or of_programs(first) or (
-            of_random_programs(area) if area != "rule" else None) or of_programs(
+            of_random_programs(area) if area != "rule" else None) or of_python_programs(area) or of_programs(
             sorted({*PROGRAMS.glob("*.py"), *PROGRAMS.glob("*.mlir")} - {*first, PROGRAMS / "__init__.py"}))
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
