@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlc.dialects import func
+from mlc.dialects import arith, func
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func, Return, function
-from mlc.dialects.tensor.control import cond, for_loop
+from mlc.dialects.tensor.control import as_index, cond, for_loop, while_loop
 from mlc.ir import sizes
 from mlc.ir.core import Op, Symbol, Value, at_end
 from mlc.ir.sizes import Dim, evaluate, sym, symbols
-from mlc.ir.types import TensorType, Type, bind_symbols, f32, i1
+from mlc.ir.types import TensorType, Type, bind_symbols, f32, i1, i64, index
 from mlc.tools.fuzzing.programs import DTYPES, MOST_ELEMENTS, NUMBERS, WEIGHTS, Generator, Program, program
 
 DEEPEST, MOST_FUNCTIONS, MOST_LOOPS = 3, 6, 2
@@ -130,7 +130,37 @@ class CallGenerator(Generator):
         types = [v.type for v in init]
         few = self.has("B") and self.numbers["B"] < 4
         stop: Dim = sym("B") if few and rng.random() < 0.4 else rng.randint(0, 3)
-        return list(for_loop(0, stop, init, lambda _, *args: self.body(rng.randint(1, 4), types, args)))
+        bounds: tuple[Dim | Value, Dim | Value] = (0, stop)
+        if rng.random() < 0.4:
+            bounds = self.bound(2) if rng.random() < 0.7 else 0, self.bound(5)
+        step = rng.choice((1, 1, 2, 3))
+        return list(for_loop(*bounds, init, lambda _, *args: self.body(rng.randint(1, 4), types, args), step))
+
+    def bound(self, most: int) -> Value:
+        """A number that a tensor tells, up to a limit: in a batch it may be another one for each element."""
+        x = self.pick()
+        positive = tn.Compare("gt", x, tn.BroadcastTo(self.number(x.type.dtype), x.type.shape).result).result
+        count = tn.ReduceSum(tn.Cast(positive, i64).result, tuple(range(x.type.rank))).result
+        least = tn.Minimum(count, tn.Full(most, (), i64).result).result
+        return arith.IndexCast(tn.Item(least).result, index).result
+
+    def repeat(self, x: Value) -> list[Value] | None:
+        """A loop with a condition, which reads values of outside, and perhaps carries one on unchanged."""
+        rng = self.rng
+        if self.loops >= MOST_LOOPS:
+            return None
+        init = [x, *(rng.choice((x, self.pick())) for _ in range(rng.randint(0, 2)))]
+        types, stop = [v.type for v in init], as_index(rng.randint(0, 3))
+
+        def more(count: Value, *args: Value) -> Value:
+            return arith.CmpI("slt", count, stop).result
+
+        def step(count: Value, *args: Value) -> list[Value]:
+            values = self.body(rng.randint(1, 4), types, args)
+            return [arith.AddI(count, as_index(1)).result, *(a if rng.random() < 0.15 else v
+                                                             for a, v in zip(args, values))]
+
+        return list(while_loop(more, step, [as_index(0), *init])[1:])
 
     def condition(self, x: Value) -> list[Value] | None:
         rng = self.rng
@@ -192,7 +222,7 @@ class CallGenerator(Generator):
 
 ALL: tuple[tuple[Callable[..., Value | list[Value] | None], int], ...] = (
     *WEIGHTS, (Generator.composite, 4), (CallGenerator.cumulative, 3), (CallGenerator.scatter, 3),
-    (CallGenerator.loop, 2), (CallGenerator.condition, 1), (CallGenerator.call, 6))
+    (CallGenerator.loop, 2), (CallGenerator.repeat, 2), (CallGenerator.condition, 1), (CallGenerator.call, 6))
 FAMILIES = [family for family, _ in ALL]
 
 

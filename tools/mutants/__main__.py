@@ -42,6 +42,11 @@ TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansio
          "passes/schedule": "test_vectorize test_loop_schedule test_edited_schedules test_interleaved",
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
          "passes/loop_to_gpu": "cases/loop test_gpu test_gpu_rows test_warps", "passes": "test_passes_basic",
+         "passes/tensor_to_loop/flash.py": "test_gpu_attention", "passes/block_attention.py": "test_block_attention",
+         "passes/schedule/attention_gpu.py": "test_gpu_attention test_gpu_rows",
+         "passes/schedule/tiles_cpu.py": "test_amx test_vectorize", "passes/fuse/epilogues.py": "test_fuse test_gpu",
+         "frontend/indexed_writes.py": "test_fuzz test_views test_autograd",
+         "frontend/loop_carried.py": "test_fuzz test_script test_control_flow",
          "passes/assign_layouts.py": "test_frozen", "backends/cpu": "test_wrapper test_calls",
          "passes/lower_kernel": "cases/loop_to_scf test_loop_to_scf test_vectorize test_frozen test_interleaved "
                                 "test_gguf",

@@ -23,11 +23,12 @@ import ml_dtypes
 import numpy as np
 
 import mlc
+from mlc import nn
 from mlc.dialects import autodiff, func
 from mlc.dialects.func import Func
 from mlc.ir.core import Op, Symbol, at_end
 from mlc.ir.diag import Error, UserError
-from mlc.ir.machine import GPU
+from mlc.ir.machine import GPU, HOPPER
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.types import TensorType, to_numpy
@@ -55,6 +56,16 @@ FIRST: dict[str, tuple[str, ...]] = {
 """The programs with which a fault of an area is looked for, in this order; the others come last."""
 
 
+def attended(q: Any, k: Any, v: Any) -> Any:
+    """Attention in which queries do not see later keys."""
+    return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def derived(*operands: Any) -> Any:
+    """The derivative of that."""
+    return mlc.grad(lambda *xs: attended(*xs).float().pow(2).sum(), argnums=(0, 1, 2))(*operands)
+
+
 KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "product": (lambda a, b: a @ b, ((33, 70), (70, 37))),
     "tensor cores": (lambda a, b: a @ b, ((40, 160), (160, 24))),
@@ -62,13 +73,17 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "columns": (lambda x: x.sum(0), ((70, 33),)),
     "transposed": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
     "long": (lambda x: x.cumsum(0) + x, ((1000,),)),
+    "attention": (nn.functional.scaled_dot_product_attention, ((1, 33, 64), (1, 150, 64), (1, 150, 32))),
+    "causal attention": (attended, ((1, 150, 16),) * 3), "derivative of attention": (derived, ((1, 70, 16),) * 3),
 }
 """Functions, and the shapes of their arguments, whose kernels for a GPU have blocks that stick out."""
+NARROW = ("tensor cores", "attention", "causal attention", "derivative of attention")
+"""Those of bfloat16, also for warpgroups."""
 RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
     "rule": (("tensor",), "dead_argument_elimination", 120),
     "transform": (("derivatives", "functions"), "cse", 120), "merging": (("functions", "tensor"), "fuse", 120),
     "numerics": (("tensor", "derivatives"), "fix_numerics", 120), "fusion": (("tensor", "functions"), "bufferize", 100),
-    "aliasing": (("functions", "tensor"), "bufferize", 120), "loops": (("tensor",), "tensor_to_loop", 60),
+    "aliasing": (("functions", "functions", "tensor"), "bufferize", 450), "loops": (("tensor",), "tensor_to_loop", 60),
     "schedule": (("tensor",), "loop_to_scf", 40), "tails and accesses": (("tensor",), "loop_to_scf", 40),
     "lowering": (("tensor", "functions"), "scf_to_llvm", 30), "emission": (("tensor", "functions"), "native", 24),
 }
@@ -128,7 +143,8 @@ def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:
     if machine == "cpu":
         check.check(module, "main", arrays, keep=False)
     else:
-        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine=GPU, products="mma"))
+        gpu = HOPPER if machine == "hopper" else GPU
+        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine=gpu, products="mma"))
 
 
 def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
@@ -151,10 +167,11 @@ def of_kernels() -> tuple[str, str] | None:
     rng = np.random.default_rng(0)
     for name, (function, shapes) in KERNELS.items():
         arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-        if name == "tensor cores":
+        if name in NARROW:
             arrays = [a.astype(ml_dtypes.bfloat16) for a in arrays]
         try:
-            checked(mlc.lower(function, args=arrays, level="trace").module, arrays, "gpu")
+            for machine in ("gpu", "hopper")[: 1 + (name in NARROW)]:
+                checked(mlc.lower(function, args=arrays, level="trace").module, arrays, machine)
         except Error as error:
             return name, str(error)
     return None
