@@ -88,7 +88,7 @@ RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
     "lowering": (("tensor", "functions"), "scf_to_llvm", 30), "emission": (("tensor", "functions"), "native", 24),
 }
 """Of what forms, as far down as which pass, and how many random programs are run for an area."""
-PYTHON = {"recorder": 60, "backward": 40, "state": 40, "call": 20, "derivative": 20}
+PYTHON = {"recorder": 60, "backward": 40, "state": 40, "call": 20, "derivative": 20, "aliasing": 20}
 """How many random Python programs that write are run for an area."""
 
 
@@ -253,8 +253,8 @@ def main() -> None:
         if area == "rule":
             found = of_random_programs(area) or of_cases(CASES) or of_random_rewrites()
         first = programs(area)
-        found = found or of_samples(names, "grad" if area == "derivative" else "cpu") or of_programs(first) or (
-            of_random_programs(area) if area != "rule" else None) or of_python_programs(area) or of_programs(
+        found = (found or of_samples(names, "grad" if area == "derivative" else "cpu") or of_python_programs(area)
+                 or (of_random_programs(area) if area != "rule" else None) or of_programs(first)) or of_programs(
             sorted({*PROGRAMS.glob("*.py"), *PROGRAMS.glob("*.mlir")} - {*first, PROGRAMS / "__init__.py"}))
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
