@@ -11,7 +11,7 @@ kernel, however small, distributed over threads, as for other hardware and sizes
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.passes.analysis.structural_key import operation_key
-from mlc.tools import derivatives, expansions, files, inputs, otherwise, rules
+from mlc.tools import derivatives, expansions, files, inputs, limits, otherwise, rules
 from mlc.tools.outcome import FAILURES, Outcome
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ WORK, FEWEST, ELEMENTS = 3000, 8, 4096
 """Limit on the work (operations times elements) of the rounds of special values; if it is less than the fewest rounds
 take, there is a single round with all numbers."""
 
+_SEEN = set[Hashable]()
+"""The elementwise operations that have been checked by themselves in this process."""
 DECIDE = {"fuse": "keeps operations apart", "bufferize": "lets no two values share memory"}
 """Passes whose choices constrain later passes, and how they behave without these choices."""
 
@@ -352,6 +354,8 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
         run.run(pipeline.remaining(module, "llvm", host().machine))
         results = run.native()
         check_otherwise(before, entry, arrays, exact, taken, keep)
+        if not exact and (found := limits.at_limits(before, _SEEN)) is not None:
+            check_otherwise(found[0], "main", found[1], False, taken, keep, own=False)
         say("  a second lowering, with other numbers: the same")
         return results
     if run.outcome.error is not None:
@@ -359,11 +363,13 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
     return run.outcome.results
 
 
-def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, taken: int, keep: bool) -> None:
+def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, taken: int, keep: bool,
+                    own: bool = True) -> None:
     """Check a second lowering of a module, on other numbers: where these are fixed, where schedules stand, and native
     code. Where one of these is wrong, every pass is checked on those numbers, to name it.
 
     taken  number of interpreted operations on the module's own arguments
+    own    whether the arguments are the program's; otherwise they are special ones themselves
     """
     from mlc.tools.native import wrong_natively
     if not (steps := otherwise.other_steps(module)):
@@ -384,10 +390,10 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
     runs = list[Check]()
 
     def checked(given: Sequence[Any], module: Op = module) -> Check:
-        return Check(module, entry, given, exact, keep=keep, limit=limit, odd=given is not arrays)
+        return Check(module, entry, given, exact, keep=keep, limit=limit, odd=given is not arrays or not own)
 
     work = taken * (1 + sum(np.size(a) for a in arrays) // ELEMENTS)
-    for given in (*otherwise.rounds(arrays, FEWEST * work > WORK), arrays):
+    for given in (*(otherwise.rounds(arrays, FEWEST * work > WORK) if own else ()), arrays):
         if given is not arrays and (len(runs) + 1) * work > WORK and runs:
             continue
         try:
