@@ -178,6 +178,11 @@ def as_dtype(x: Any) -> DType:
         raise UserTypeError(f"{x!r} is no element type", code="MLC0342", hint=f"use one of {known}") from None
 
 
+def is_dtype(x: Any) -> bool:
+    """Whether an argument that may also be a size or a shape is meant as an element type."""
+    return isinstance(x, DType | ScalarType | np.dtype | type | str) or type(x).__qualname__ == "dtype"
+
+
 def destination(target: Any, dtype: Any, device: Any) -> tuple[DType | None, str | None]:
     """The element type and the device requested by `x.to(target, dtype, device=device)`, where target is a device, an
     element type or a tensor; None for one that is not requested."""

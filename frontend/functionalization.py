@@ -13,7 +13,7 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
-from mlc.frontend.autograd.view_node import Step, View
+from mlc.frontend.autograd.view_node import NOT_DIFFERENTIATED, Step, View
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import number
 from mlc.frontend.refusals import refusal
@@ -70,7 +70,7 @@ def views(x: Any, out: Any, again: Callable[[Any], Any], name: str) -> Any:
     def result(leaf: Tracer, number: int) -> Tracer:
         if not isinstance(x, Tracer) or (name in MAY_COPY and is_rearranged(x)):
             return uncertain(leaf, x)
-        return linked(x, leaf, numbered(number), name == "detach")
+        return linked(x, leaf, numbered(number), name in NOT_DIFFERENTIATED and x.type.dtype.is_inexact)
 
     return structure.unflatten([result(leaf, i) if isinstance(leaf, Tracer) else leaf for i, leaf in enumerate(leaves)])
 
@@ -332,7 +332,7 @@ def base_of(x: Any) -> Any:
 
 
 _INVERTIBLE = (T.Reshape, T.Transpose, T.Slice, T.BroadcastTo, T.StopGradient, T.DynamicSlice, T.Take,
-               T.ViewAsReal, T.ViewAsComplex)
+               T.ViewAsReal, T.ViewAsComplex, T.Bitcast)
 """Operations of views whose operand can be made anew from a new result."""
 
 
@@ -358,6 +358,8 @@ def _before(op: Op, x: Tracer, new: Tracer) -> Tracer:
         return new
     if isinstance(op, T.ViewAsReal | T.ViewAsComplex):
         return emit(T.ViewAsComplex if isinstance(op, T.ViewAsReal) else T.ViewAsReal, new)  # type: ignore[no-any-return]
+    if isinstance(op, T.Bitcast):
+        return emit(T.Bitcast, new, x.type.dtype)  # type: ignore[no-any-return]
     if isinstance(op, T.Transpose):
         order = tuple(sorted(range(len(op.perm)), key=op.perm.__getitem__))
         return emit(T.Transpose, new, order)  # type: ignore[no-any-return]

@@ -7,7 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlc.frontend.dtypes import is_dtype
+from mlc.frontend.location import user_loc
 from mlc.frontend.tree import Leaf
+from mlc.ir.diag import UserTypeError
 from mlc.ir.sizes import Dim
 
 if TYPE_CHECKING:
@@ -256,26 +259,42 @@ class Methods(Leaf):
 
     # -- shapes -------------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any) -> Tensor: return call("reshape", self, listed(shape))
-    def view(self, *shape: Any) -> Tensor:
-        """The same elements, in the same memory, under another shape; see `mlc.view`.
+    def view(self, *shape: Any, dtype: DTypeLike = None) -> Tensor:
+        """The same elements, in the same memory, under another shape, or their bits as elements of another dtype.
+
+        A dtype of another width changes the last dimension: two elements of 16 bits make one of 32. Such a view has no
+        derivative.
 
         Args:
             shape: Sizes, as separate arguments or as one sequence; one may be -1, which stands for what the others
-                leave.
+                leave. Or one dtype.
+            dtype: The dtype, in place of a shape.
 
         Returns:
-            Tensor of that shape and the same dtype, which shares the memory.
+            Tensor of that shape and the same dtype, or of that dtype, which shares the memory.
 
         Raises:
-            UserError: the shape does not hold as many elements (MLC0358), or the elements do not lie in memory in that
-                order (MLC0751), as after `mlc.transpose`: `mlc.reshape` copies them.
+            UserError: the shape does not hold as many elements, or the last dimension does not make whole elements of
+                the dtype (MLC0358), the elements do not lie in memory in that order (MLC0751), as after
+                `mlc.transpose`: `mlc.reshape` copies them, a dtype of another width is given to a tensor without
+                dimensions (MLC0364), or both a shape and a dtype are given (MLC0321).
+            UserTypeError: The dtype is bool, which not all bits are (MLC0113).
 
         Example:
             >>> mlc.arange(6).view(2, -1)
             tensor([[0, 1, 2],
                     [3, 4, 5]], dtype=mlc.int64)
+            >>> mlc.tensor([1.0, -0.0]).view(mlc.int32)
+            tensor([ 1065353216, -2147483648], dtype=mlc.int32)
         """
-        return call("view", self, listed(shape))
+        if len(shape) == 1 and dtype is None and is_dtype(shape[0]):
+            return call("Tensor.view", self, shape[0])
+        if dtype is None:
+            return call("view", self, listed(shape))
+        if shape:
+            raise UserTypeError("view: takes a shape or a dtype, not both", code="MLC0321", loc=user_loc(),
+                                hint="x.view(dtype).view(...)")
+        return call("Tensor.view", self, dtype)
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
     def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         return call("as_strided", self, size, stride, storage_offset)

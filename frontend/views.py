@@ -18,7 +18,7 @@ from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.operation_node import derivative_of, name_of_node, record_as, run_call
 from mlc.frontend.autograd.tangents import DualLevel, NoTangents, duals, put_tangent, tangent_of
-from mlc.frontend.autograd.view_node import ArrayView, Step, View, ViewNode
+from mlc.frontend.autograd.view_node import NOT_DIFFERENTIATED, ArrayView, Step, View, ViewNode
 from mlc.frontend.eager import MAX_SHAPES, Call, with_operands
 from mlc.frontend.location import user_loc
 from mlc.frontend.operation_errors import as_user_error
@@ -268,7 +268,7 @@ def run_view(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
 def _result(call: Call, kernel: ViewKernel, x: Tensor, made: Array, number: int) -> Tensor:
     """Result `number` of a view operation, which has this array."""
     op = call.op
-    if op.name == "detach":
+    if op.name in NOT_DIFFERENTIATED:
         return _sharing(x, made)
     step = kernel.step(op, call.args[1:], call.keywords, number)
     if made.size and not np.may_share_memory(made, x._array):

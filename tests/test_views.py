@@ -113,6 +113,44 @@ def test_writes_that_are_refused(mistake: Callable[[Any], Any], code: str) -> No
     assert caught.value.loc.file == __file__
 
 
+def test_a_view_of_bits_as_another_dtype() -> None:
+    """As PyTorch's, in the same memory; with another width the last dimension changes."""
+    raw = np.random.default_rng(0).integers(0, 256, (3, 16), np.uint8)
+    for old, new in (("float32", "int32"), ("bfloat16", "float16"), ("uint8", "float64"), ("float64", "int16"),
+                     ("complex64", "int32"), ("float32", "complex64"), ("complex64", "int64"), ("int64", "complex128")):
+        x, of_torch = mlc.tensor(raw).view(old), torch.from_numpy(raw.copy()).view(getattr(torch, old))
+        want = of_torch.view(getattr(torch, new))
+        for found in (x.view(new), mlc.compile(lambda x, new=new: x.view(dtype=new))(x)):
+            assert found.dtype.name == new and tuple(found.shape) == tuple(want.shape)
+            assert found.view("uint8").tolist() == want.view(torch.uint8).tolist()
+    x = mlc.zeros(2, requires_grad=True)
+    bits = x.view(torch.int32)
+    bits[0] = 1065353216
+    assert x.tolist() == [1, 0] and not bits.requires_grad and not x.view("float32").requires_grad
+    assert mlc.tensor([True, False]).view(mlc.uint8).tolist() == [1, 0] and mlc.tensor(1.0).view("int32").shape == ()
+
+
+def test_a_recorded_write_to_a_view_of_bits() -> None:
+    def f(x: Any) -> Any:
+        x = x.clone()
+        x.view(mlc.uint32).bitwise_or_(1)
+        return x
+
+    assert mlc.compile(f)(mlc.arange(3, dtype="int32")).tolist() == [1, 1, 3]
+    with pytest.raises(UserError, match="MLC0756"):
+        mlc.compile(f)(mlc.ones(3))
+
+
+@pytest.mark.parametrize("mistake, code", [
+    (lambda x: x.view(mlc.bool), "MLC0113"), (lambda x: x.view("float64"), "MLC0358"),
+    (lambda x: x.view("no"), "MLC0342"), (lambda x: x[0, 0].view("int16"), "MLC0364"),
+    (lambda x: x.t().view("int8"), "MLC0751"), (lambda x: x[:, 1:].view("float64"), "MLC0751"),
+    (lambda x: x.view(3, 2, dtype="int32"), "MLC0321")])
+def test_views_of_bits_that_are_refused(mistake: Callable[[Any], Any], code: str) -> None:
+    with pytest.raises((UserError, UserTypeError), match=code):
+        mistake(mlc.ones(2, 3))
+
+
 # -- while a function is recorded -------------------------------------------------------------------------------------
 class Clip(nn.Module):
     def forward(self, x: Any) -> Any:

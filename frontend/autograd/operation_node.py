@@ -18,6 +18,7 @@ from mlc.frontend.autograd.pushforward import pushforward_of
 from mlc.frontend.autograd.saved_tensors import Packed, save, saving, unpack, with_histories
 from mlc.frontend.autograd.tangents import DualLevel, NoTangents, active, duals, tangent_of
 from mlc.frontend.autograd.template import Template, placed
+from mlc.frontend.autograd.view_node import NOT_DIFFERENTIATED
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.dispatch import native_call
 from mlc.frontend.eager import Call, EagerKernel
@@ -28,8 +29,6 @@ PULLBACK = "_backward"
 """Follows the name of an operation in that of its vector-Jacobian product."""
 MAX_KERNELS = 8
 """Kernels of a pullback, such as those for one size each, that native calls try one after another."""
-NOT_DIFFERENTIATED = frozenset({"detach"})
-"""Operations whose results never require a gradient."""
 _pullbacks: dict[Any, Pullback] = {}
 """By the pattern of a call."""
 _derivatives: dict[Any, Derivative] = {}

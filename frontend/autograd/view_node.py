@@ -24,6 +24,9 @@ Array = np.ndarray[Any, Any]
 Step = Callable[["Tensor"], "Tensor"]
 """The view that a tensor is of another, as a function that gives the same view of any tensor of that one's shape."""
 
+NOT_DIFFERENTIATED = frozenset({"detach", "Tensor.view"})
+"""View operations whose results never require a gradient; the second is `Tensor.view` with a dtype."""
+
 
 class View:
     """Relation of a view to the tensor that it is a view of.

@@ -37,6 +37,7 @@ from mlc.frontend.functions import (
     random_trials,
     recurrent,
     reduce,
+    reinterpret,
     replace,
     resize,
     sampling,
@@ -57,8 +58,8 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (attention, calculus, compare, contract, convolution, copies, counting, create, divisors, dynamic,
            elementwise, fft, grids, index, linalg, losses, lowrank, masked, native, neural, normalization, pooling,
-           ragged, random, random_sampling, random_trials, recurrent, reduce, replace, resize, sampling, scan, scatter,
-           segments, shape, sort, sparse, special, strided, trigonometry)
+           ragged, random, random_sampling, random_trials, recurrent, reduce, reinterpret, replace, resize, sampling,
+           scan, scatter, segments, shape, sort, sparse, special, strided, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "alias_copy": "clone", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",

@@ -6,7 +6,6 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend.fx.refusing import refuse
 from mlc.frontend.fx.table import renamed, row, same
 from mlc.frontend.tensor import OPERATIONS as O
 
@@ -73,9 +72,7 @@ def repeat(x: Any, repeats: Sequence[Any]) -> Any:
 
 @row("view.dtype", "view_copy.dtype")
 def bits(x: Any, dtype: Any) -> Any:
-    if x.dtype is dtype:
-        return x
-    refuse("the bits of elements are read as another type")
+    return x if x.dtype is dtype else O["Tensor.view"](x, dtype)
 
 
 @row("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
