@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.trigonometry import *
     from mlc.frontend.functions.fft import (
         bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
-        hann_window as hann_window, istft as istft, stft as stft,
+        hann_window as hann_window, istft as istft, kaiser_window as kaiser_window, stft as stft,
     )
     from mlc.frontend.functions.index import (
         diag as diag, diagonal as diagonal, gather as gather, index_select as index_select,

@@ -104,8 +104,9 @@ FFT = [
     C("fft.rfftn", F(3, 4, 5), (2, 6), (0, 2)), C("fft.irfftn", Z(3, 4, 5), (2, 6), (0, 2)),
     C("fft.fftshift", F(4, 5)), C("fft.ifftshift", F(4, 5)), C("fft.fftshift", F(4, 5), 1),
     C("fft.ifftshift", F(4, 5), (0, 1)), C("fft.fftfreq", 5, 0.1), C("fft.rfftfreq", 6), C("fft.fftfreq", 4),
-    *(C(n, k, periodic=p) for n in ("hann_window", "hamming_window", "blackman_window", "bartlett_window")
-      for k in (1, 6, 7) for p in (False, True)),
+    *(C(n, k, periodic=p) for n in ("hann_window", "hamming_window", "blackman_window", "bartlett_window",
+                                    "kaiser_window") for k in (1, 6, 7) for p in (False, True)),
+    C("kaiser_window", 6, True, 3.0),
 ]
 
 PRODUCTS = [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.ir.diag import Error
 
 
 @pytest.mark.parametrize("n", [66, 256, 509])
@@ -36,3 +37,13 @@ def test_frequencies_of_nothing_are_refused() -> None:
         for frequencies in (mlc.fft.fftfreq, mlc.fft.rfftfreq):
             with pytest.raises(mlc.UserError, match="points that are"):
                 frequencies(points, apart)
+
+
+def test_windows_of_mlc_itself_are_of_floats() -> None:
+    for name in ("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"):
+        window = getattr(mlc, name)
+        assert window(4, dtype=None, device="cpu", requires_grad=True).requires_grad and window(0).shape == (0,)
+        assert window(4, dtype="float16").dtype is mlc.float16 and window(4, dtype=None).dtype is mlc.float32
+        for dtype, code in (("int32", "MLC0359"), ("complex64", "MLC0359"), ("no dtype", "MLC0342")):
+            with pytest.raises(Error, match=code):
+                window(4, dtype=dtype)

@@ -149,7 +149,8 @@ MOST_KNOWN = 2**24
 """Elements of a tensor that is computed while the program is read."""
 KNOWN = {
     **dict.fromkeys(("arange", "linspace", "hann_window", "hamming_window", "blackman_window", "bartlett_window",
-                     "fftfreq", "rfftfreq", "fft.fftfreq", "fft.rfftfreq"), lambda *n: max(n, default=0)),
+                     "kaiser_window", "fftfreq", "rfftfreq", "fft.fftfreq", "fft.rfftfreq"),
+                    lambda *n: max(n, default=0)),
     **dict.fromkeys(("eye", "tril_indices", "triu_indices"), lambda n, m=None, *_: n * (n if m is None else m)),
 }
 """How many elements these make, by their integer arguments."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.axes import plain_int
-from mlc.frontend.dtypes import as_ir
+from mlc.frontend.dtypes import as_dtype, as_ir, float32
 from mlc.frontend.functions.create import creation
 from mlc.frontend.operands import count_of, tracer
 from mlc.frontend.tensor import Array, DTypeLike, Tensor, wrap
@@ -87,25 +87,37 @@ def cosines(count: int, coefficients: Sequence[float], symmetric: bool) -> Array
     return np.asarray(sum((-1) ** k * c * np.cos(k * phase) for k, c in enumerate(coefficients)) + np.zeros(count))
 
 
+def window_of_floats(values: Array, dtype: DTypeLike) -> Tensor:
+    """The values as a window of any dtype of floats; None is float32."""
+    wanted = float32 if dtype is None else as_dtype(dtype)
+    if not wanted.is_floating_point:
+        raise UserError(f"a window of {wanted.name}, expected floats", code="MLC0359",
+                        hint="convert the window afterwards: window.to(...)")
+    return known_numbers(values, wanted)
+
+
 def _window(length: int, periodic: bool, coefficients: Sequence[float], dtype: DTypeLike) -> Tensor:
-    return known_numbers(cosines(count_of(length, "window_length"), coefficients, not periodic), dtype)
+    return window_of_floats(cosines(count_of(length, "window_length"), coefficients, not periodic), dtype)
 
 
 @creation
-def hann_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32") -> Tensor:
+def hann_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32", device: Any = None,
+                requires_grad: bool = False) -> Tensor:
     """0.5 - 0.5 cos(2 pi i / N), the Hann window.
 
     Args:
         window_length: Number of elements.
         periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
             symmetric.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, of floats.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342) or none of floats (MLC0359).
 
     Example:
         >>> mlc.hann_window(4)
@@ -116,7 +128,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike =
 
 @creation
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
-                   dtype: DTypeLike = "float32") -> Tensor:
+                   dtype: DTypeLike = "float32", device: Any = None, requires_grad: bool = False) -> Tensor:
     """alpha - beta cos(2 pi i / N), the Hamming window.
 
     Args:
@@ -125,13 +137,15 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
             symmetric.
         alpha: The first coefficient.
         beta: The second coefficient.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, of floats.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342) or none of floats (MLC0359).
 
     Example:
         >>> mlc.hamming_window(4)
@@ -141,20 +155,23 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 
 
 @creation
-def blackman_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32") -> Tensor:
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32", device: Any = None,
+                    requires_grad: bool = False) -> Tensor:
     """0.42 - 0.5 cos(2 pi i / N) + 0.08 cos(4 pi i / N), the Blackman window.
 
     Args:
         window_length: Number of elements.
         periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
             symmetric.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, of floats.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342) or none of floats (MLC0359).
 
     Example:
         >>> mlc.blackman_window(4)
@@ -164,20 +181,23 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: DTypeLi
 
 
 @creation
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32") -> Tensor:
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32", device: Any = None,
+                    requires_grad: bool = False) -> Tensor:
     """1 - |2 i / N - 1|, the Bartlett window, a triangle.
 
     Args:
         window_length: Number of elements.
         periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
             symmetric.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result, of floats.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
 
     Returns:
         Tensor of shape (window_length,).
 
     Raises:
-        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342).
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342) or none of floats (MLC0359).
 
     Example:
         >>> mlc.bartlett_window(4)
@@ -185,4 +205,4 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: DTypeLi
     """
     count = count_of(window_length, "window_length")
     span = max(1, count if periodic else count - 1)
-    return known_numbers(np.ones(1) if count == 1 else 1 - np.abs(2 * np.arange(count) / span - 1), dtype)
+    return window_of_floats(np.ones(1) if count == 1 else 1 - np.abs(2 * np.arange(count) / span - 1), dtype)

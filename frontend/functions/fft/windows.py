@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import as_dtype, as_ir
 from mlc.frontend.functions.create import creation
-from mlc.frontend.functions.fft.spectra import BLACKMAN, HAMMING, HANN, cosines, known_numbers
+from mlc.frontend.functions.fft.spectra import BLACKMAN, HAMMING, HANN, cosines, known_numbers, window_of_floats
 from mlc.frontend.operands import count_of
 from mlc.frontend.tensor import Array, DTypeLike, Tensor
 from mlc.ir.diag import UserError
@@ -287,6 +287,15 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: DTypeLike = "
     return _window(np.exp(-0.5 * (d / _positive(std, "std")) ** 2), dtype)
 
 
+def _kaiser(d: Array, beta: float, sym: bool) -> Array:
+    """i0(beta sqrt(1 - (d / half) ** 2)) / i0(beta) at these distances from the middle"""
+    if len(d) == 1:
+        return np.ones(1)
+    half = max(1e-300, (len(d) - 1 if sym else len(d)) / 2)
+    inside = np.sqrt(np.maximum(0, 1 - (d / half) ** 2))
+    return np.asarray(np.i0(beta * inside) / np.i0(beta))
+
+
 @creation
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DTypeLike = "float32", device: Any = None) -> Tensor:
     """i0(beta sqrt(1 - (2 i / N - 1) ** 2)) / i0(beta), the Kaiser window.
@@ -311,7 +320,32 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DTypeLike = "
     """
     if beta < 0:
         raise UserError(f"beta = {beta}, expected at least 0", code="MLC0360")
-    d = _distances(M, sym)
-    half = max(1e-300, (len(d) - 1 if sym else len(d)) / 2)
-    inside = np.sqrt(np.maximum(0, 1 - (d / half) ** 2))
-    return _window(np.ones(1) if len(d) == 1 else np.i0(beta * inside) / np.i0(beta), dtype)
+    return _window(_kaiser(_distances(M, sym), beta, sym), dtype)
+
+
+@creation
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DTypeLike = "float32",
+                  device: Any = None, requires_grad: bool = False) -> Tensor:
+    """i0(beta sqrt(1 - (2 i / N - 1) ** 2)) / i0(beta), the Kaiser window.
+
+    Args:
+        window_length: Number of elements.
+        periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
+            symmetric.
+        beta: The shape: the greater, the narrower is the window.
+        dtype: Dtype of the result, of floats.
+        device: Device of the result; the CPU by default.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        Tensor of shape (window_length,).
+
+    Raises:
+        UserError: `window_length` is negative (MLC0358), or `dtype` is no dtype (MLC0342) or none of floats (MLC0359).
+
+    Example:
+        >>> mlc.kaiser_window(4, beta=3.0)
+        tensor([0.20488475, 0.72692555, 1.        , 0.72692555], dtype=mlc.float32)
+    """
+    distances = _distances(count_of(window_length, "window_length"), not periodic)
+    return window_of_floats(_kaiser(distances, beta, not periodic), dtype)
