@@ -37,6 +37,19 @@ def test_what_is_refused(wrong: Any, code: str) -> None:
         wrong()
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_approximations_of_low_rank_are_of_floats() -> None:
+    for f in (mlc.svd_lowrank, mlc.pca_lowrank):
+        x = mlc.tensor([[3.0, 0.0], [0.0, 1.0], [1.0, 2.0]])
+        for dtype in (mlc.float16, mlc.bfloat16):          # which are converted, as those of linalg.svd are
+            found = f(x.to(dtype), 2)
+            assert {part.dtype for part in found} == {mlc.float32}
+            np.testing.assert_allclose(found.S.numpy(), f(x, 2).S.numpy(), rtol=1e-5)
+        for dtype, code in ((mlc.int64, "MLC0359"), (mlc.bool, "MLC0359"), (mlc.complex64, "MLC0785")):
+            with pytest.raises(mlc.Error, match=f"{code}.*{f.__name__}: A is of"):
+                f(x.to(dtype), 2)
+
+
 def test_a_resized_tensor_keeps_its_first_elements() -> None:
     x = mlc.arange(4)
     assert x.resize_(3) is x and x.tolist() == [0, 1, 2]
