@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlc.frontend.dtypes import is_dtype
 from mlc.frontend.location import user_loc
 from mlc.frontend.tree import Leaf
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
 
 if TYPE_CHECKING:
@@ -338,20 +338,25 @@ class Methods(Leaf):
 
         Args:
             repeats: How often it is repeated along each dimension, as separate arguments or as one sequence; they are
-                aligned from the last. Fewer numbers than dimensions are those of the last ones, which PyTorch refuses.
+                aligned from the last, so that more numbers than dimensions add dimensions before the first.
 
         Returns:
             Tensor of the same dtype, with sizes repeats[i] times as great.
 
         Raises:
-            UserError: a number is no integer (MLC0355) or negative (MLC0116).
+            UserError: there are fewer numbers than dimensions (MLC0357), which `mlc.tile` permits, or a number is no
+                integer (MLC0355) or negative (MLC0116).
 
         Example:
             >>> mlc.tensor([1, 2]).repeat(2, 2)
             tensor([[1, 2, 1, 2],
                     [1, 2, 1, 2]], dtype=mlc.int64)
         """
-        return call("tile", self, listed(repeats))
+        like, numbers = self, listed(repeats)               # type: Any, Any
+        if len(numbers) < like.ndim:
+            raise UserError(f"repeat: {len(numbers)} numbers for a tensor of {like.ndim} dimensions", code="MLC0357",
+                            loc=user_loc(), hint="give one for each dimension; mlc.tile takes those of the last ones")
+        return call("tile", self, numbers)
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(call("chunk", self, chunks, dim))
     def split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         return tuple(call("split", self, split_size, dim))

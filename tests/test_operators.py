@@ -31,6 +31,9 @@ def test_a_view_by_strides_shares_the_memory() -> None:
     (lambda: mlc.repeat_interleave(mlc.arange(2), mlc.tensor([1, -1])), "MLC0360"),
     (lambda: mlc.masked.sum(mlc.ones(2), mask=mlc.ones(3) > 0), "MLC0111"),
     (lambda: mlc.stft(mlc.ones(4), 0), "MLC0360"), (lambda: mlc.svd_lowrank(mlc.ones(2, 2), -1), "MLC0360"),
+    (lambda: mlc.ones(2, 2).repeat(3), "MLC0357"),
+    *((lambda x=x, w=w, b=b: F.linear(mlc.ones(x), mlc.ones(w), mlc.ones(b)), "MLC0111.*bias of shape")
+      for x, w, b in (((3,), (2, 3), (4, 2)), ((1, 3), (2, 3), (5, 2)), ((4, 3), (1, 3), (2,)), ((3,), (3,), (1,)))),
     (lambda: F.interpolate(mlc.ones(1, 1, 4), 2, mode="linear", antialias=True), "MLC0360")])
 def test_what_is_refused(wrong: Any, code: str) -> None:
     with pytest.raises(mlc.UserError, match=code):
@@ -48,6 +51,12 @@ def test_approximations_of_low_rank_are_of_floats() -> None:
         for dtype, code in ((mlc.int64, "MLC0359"), (mlc.bool, "MLC0359"), (mlc.complex64, "MLC0785")):
             with pytest.raises(mlc.Error, match=f"{code}.*{f.__name__}: A is of"):
                 f(x.to(dtype), 2)
+
+
+def test_a_bias_that_broadcasts_to_the_result() -> None:
+    for bias in ((1,), (2,), (1, 2), (4, 1), (4, 2)):
+        x, w, b = (np.ones(shape, np.float32) for shape in ((4, 3), (2, 3), bias))
+        assert F.linear(x, w, b).tolist() == torch.nn.functional.linear(*map(torch.tensor, (x, w, b))).tolist()
 
 
 def test_a_resized_tensor_keeps_its_first_elements() -> None:

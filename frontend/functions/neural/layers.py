@@ -12,6 +12,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
 from mlc.frontend.operands import (
+    broadcast_shapes,
     factors,
     floating,
     parameter,
@@ -165,7 +166,17 @@ def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
         raise UserError(f"inner sizes differ: the input has {x.shape[-1]} features, the weight takes {w.shape[-1]}",
                         code="MLC0367", symbols=sizes.symbols(x.shape[-1], w.shape[-1]))
     out = C.dot_general(x, w, (), ((x.ndim - 1, w.ndim - 1),))
-    return out if bias is None else out + tracer(bias)
+    return out if bias is None else out + _bias_of(out.shape, tracer(bias))
+
+
+def _bias_of(shape: Sequence[Dim], bias: Tracer) -> Tracer:
+    """The bias of a result of this shape, which it may not make larger."""
+    if len(bias.shape) > len(shape) or broadcast_shapes(shape, bias.shape) != tuple(shape):
+        raise UserError(f"a bias of shape [{', '.join(map(str, bias.shape))}] does not broadcast to the result's shape "
+                        f"[{', '.join(map(str, shape))}]", code="MLC0111",
+                        symbols=sizes.differing(bias.shape, shape, stretch=True),
+                        hint="the bias has a number for each row of the weight")
+    return bias
 
 
 @operation()
