@@ -244,6 +244,19 @@ def test_without_a_job() -> None:
     assert e.value.code == "MLC0975"
 
 
+@pytest.mark.parametrize("given, lacking", [
+    ({"world_size": 2}, "rank, MASTER_ADDR, MASTER_PORT is missing"), ({"rank": 0}, "world_size, MASTER_ADDR"),
+    ({"init_method": "tcp://localhost:1", "rank": 0}, "world_size is missing"), ({"init_method": "nowhere"}, "rank"),
+    ({"init_method": "nowhere", "rank": 0, "world_size": 2}, "does not join the job: No rendezvous handler")])
+def test_a_job_that_is_not_described(given: dict[str, Any], lacking: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(dist.RankError, match=f"MLC0975.*{lacking}") as e:
+        dist.init_process_group("gloo", **given)
+    assert e.value.loc.file == __file__
+
+
 # -- DistributedDataParallel ------------------------------------------------------------------------------------------
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8)

@@ -10,14 +10,17 @@ frame, which that answers with its own, whatever else it is doing: then no threa
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.mailbox import Bytes, Mailbox, Receive
 from mlc.backends.transport.transport import Array, Transport, as_bytes
 
@@ -27,6 +30,20 @@ _FAILED, _LEFT, _LAST = (1 << 63) - 1, (1 << 63) - 2, (1 << 63) - 3
 _FOREVER = timedelta(days=3650)
 _PATIENCE = 2.0
 """Seconds in which the other ranks are to answer one that leaves."""
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """RankError (MLC0975) unless the arguments of init_process_group, and the environment, say where the ranks meet."""
+    method = given.get("init_method")
+    if method is None and given.get("store") is None:
+        lacking = [name for name in ("rank", "world_size") if name not in given and name.upper() not in os.environ]
+        lacking += [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    else:
+        lacking = [name for name in ("rank", "world_size") if name not in given and f"{name}=" not in str(method or "")]
+    if lacking:
+        raise RankError(f"{', '.join(given) or 'the environment'} alone does not say where the ranks meet: "
+                        f"{', '.join(lacking)} is missing", code="MLC0975",
+                        hint='give rank, world_size and init_method="tcp://host:port", or start it by torchrun')
 
 
 class GlooTransport(Transport):
@@ -42,7 +59,12 @@ class GlooTransport(Transport):
         import torch.distributed as dist
         self._made = not dist.is_initialized()
         if self._made:
-            dist.init_process_group("gloo", timeout=timedelta(seconds=timeout), **given)
+            _check(given)
+            try:
+                dist.init_process_group("gloo", timeout=timedelta(seconds=timeout), **given)
+            except (RuntimeError, TypeError, ValueError) as error:
+                raise RankError(f"torch.distributed does not join the job: {error}"[:300], code="MLC0975",
+                                hint='give rank, world_size and init_method="tcp://host:port"') from error
         super().__init__(dist.get_rank(), dist.get_world_size(), timeout)
         self._dist, self._group = dist, dist.new_group(backend="gloo", timeout=_FOREVER)
         self._mailbox = Mailbox(self.rank)

@@ -122,8 +122,9 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         device_id: Not used on a CPU.
 
     Raises:
-        RankError: There is a default group already (MLC0974), the process is not one of several, or what the backend
-            needs is not installed (MLC0975), or the backend does not exist (MLC0976).
+        RankError: There is a default group already (MLC0974), the process is not one of several, what the backend
+            needs is not installed, or the arguments do not say where the ranks meet (MLC0975), or the backend does not
+            exist (MLC0976).
 
     Example:
         >>> from mlc.backends.transport import threads
