@@ -62,3 +62,17 @@ def test_a_wider_out_is_written_to_where_pytorch_does() -> None:
     wide = mlc.zeros(2, 3).double()
     M.add(X, 1, out=wide)
     assert wide.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+@pytest.mark.usefixtures("execution")
+@pytest.mark.parametrize("f, code", [
+    (lambda n: F.conv1d(mlc.ones(1, 2, n), mlc.ones(1, 2, 4)), "MLC0367"),
+    (lambda n: F.max_pool1d(mlc.ones(1, 2, n), 4), "MLC0367"), (lambda n: mlc.ones(n).topk(4), "MLC0360"),
+    (lambda n: mlc.ones(n).kthvalue(4), "MLC0360"),
+    (lambda n: mlc.select_scatter(mlc.ones(n, 2), mlc.ones(2), 0, 4), "MLC0366")])
+def test_sizes_that_code_for_all_sizes_is_not_for(f: Callable[[int], Any], code: str) -> None:
+    """Whether the code is native or interpreted, the error is that of a first call."""
+    for n in (7, 8):
+        f(n)
+    with pytest.raises(Error, match=code):
+        f(3)

@@ -17,7 +17,8 @@ from mlc.dialects.tensor.binary import Add, Mul, Sub
 from mlc.dialects.tensor.reduce import ReduceProd
 from mlc.frontend import eager
 from mlc.ir.core import Op, Value
-from mlc.ir.interp import run_function
+from mlc.ir.interp import bind_sizes, run_function, size_error
+from mlc.ir.sizes import evaluate
 from mlc.passes import pipeline
 from mlc.passes.analysis.size_constraints import size_constraints
 from mlc.tools.check import has_others
@@ -42,7 +43,8 @@ class Interpreted:
         self.module, self.entries = module, {"main": self}
         self.main = main = next(f for f in module.inside(Func) if f.sym_name == "main")
         self.type, self.inputs = main.function_type, [a.type for a in main.args]
-        self.size_constraints = list(size_constraints(main))
+        self._constraints = size_constraints(main)
+        self.size_constraints = list(self._constraints)
         for op in list(main.inside(tensor.ConstrainSize)):
             op.erase()
 
@@ -53,7 +55,17 @@ class Interpreted:
     def entry(self, name: str) -> Interpreted:
         return self
 
+    def _check_sizes(self, arrays: Sequence[Any]) -> None:
+        """UserError for sizes that the function is not for, as native code gives it."""
+        env: dict[str, int] = {}
+        bind_sizes(self.inputs, arrays, env)
+        for size, (message, loc) in self._constraints.items():
+            if evaluate(size, env) < 0:
+                raise size_error(f"{loc}: {message}", env)
+
     def call(self, arrays: Sequence[Any]) -> list[Array]:
+        if self._constraints:
+            self._check_sizes(arrays)
         watch = self.seen.watch(self.main, arrays)
         found = run_function(self.module, "main", [np.array(a) for a in arrays], watch)
         return [np.asarray(r, order="C") for r in found]
