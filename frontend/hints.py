@@ -45,7 +45,9 @@ HINTS: dict[tuple[str, str], str] = {
 }
 """With an empty name, those for all other operations."""
 
-_SHOWN = {"_getitem": "indexing"}
+_SHOWN = {"_getitem": "indexing", "_repeat_interleave": "repeat_interleave", "_sparse_mm": "mm",
+          "_sparse_mm_reduce": "mm", "_sparse_sampled_mm": "sampled_addmm"}
+"""The public functions that operations are the parts of, by the operations' names."""
 
 
 def shown(operation: str) -> str:

@@ -15,6 +15,12 @@ F = nn.functional
 W = mlc.signal.windows
 X, I = mlc.ones(2, 3), mlc.tensor([0, 1])
 M: Any = mlc
+
+
+def grouped(*given: int) -> Callable[[], Any]:
+    return lambda: M.native_group_norm(mlc.ones(2, 4, 3), None, None, *given, 0.0)
+
+
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "a window of integers": (lambda: W.hann(3, dtype=mlc.int64), "MLC0359"),
     "a window without coefficients": (lambda: W.general_cosine(3, a=[]), "MLC0360"),
@@ -37,6 +43,18 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "slices of another dtype": (lambda: mlc.index_add(X.double(), 0, I, X), "MLC0421"),
     "ignored probabilities": (lambda: F.linear_cross_entropy(X, X, mlc.ones(2, 2), ignore_index=0), "MLC0360"),
     "several targets without a batch": (lambda: F.linear_cross_entropy(X[0], mlc.ones(2, 4, 3), I), "MLC0364"),
+    "pivots of other matrices": (lambda: mlc.lu_unpack(mlc.ones(2, 3, 3), mlc.ones(3, dtype="int32")), "MLC0367.*LU_p"),
+    "pivots of floats": (lambda: mlc.lu_unpack(mlc.ones(3, 3), mlc.ones(3)), "MLC0354.*LU_pivots"),
+    "a group norm of other images": (grouped(2, 4, 5, 2), "MLC0358.*HxW = 5"),
+    "a group norm of more images": (grouped(3, 4, 3, 2), "MLC0358.*N = 3"),
+    "a group norm of no groups": (grouped(2, 4, 3, 0), "MLC0358.*group = 0"),
+    "a group norm of negative sizes": (grouped(-2, -4, 3, 2), "MLC0358.*N = -2"),
+    "more cut off than there is": (lambda: mlc.constant_pad_nd(X, (-2, -2)), r"MLC0360.*\(-2, -2\) cuts 4 elements"),
+    "an end cut off twice": (lambda: F.pad(X, (0, 0, -3, 2), mode="circular"), "MLC0360.*dimension 0, which has 2"),
+    "repeats of another length": (lambda: mlc.repeat_interleave(X, I, 1), "MLC0367.* repeat_interleave: repeats has"),
+    "a matrix of repeats": (lambda: mlc.repeat_interleave(X, mlc.ones(1, 3).long(), 1), "MLC0364.* repeat_interleave"),
+    "another number of repeats": (lambda: mlc.repeat_interleave(X[0], I[1:], output_size=7), "MLC0360.*_size = 7"),
+    "another number of repetitions": (lambda: mlc.repeat_interleave(X, 2, 1, output_size=7), "MLC0360.*_size = 7"),
     "out of another dtype": (lambda: M.gather(X, 1, I[:, None], out=mlc.zeros(2, 1).double()), "MLC0755"),
     "too many dimensions": (lambda: mlc.zeros([1] * 65), "MLC0364"),
 }
@@ -66,6 +84,7 @@ def test_a_wider_out_is_written_to_where_pytorch_does() -> None:
 
 @pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("f, code", [
+    (lambda n: F.pad(mlc.ones(2, n), (-2, -2)), "MLC0360"),
     (lambda n: F.conv1d(mlc.ones(1, 2, n), mlc.ones(1, 2, 4)), "MLC0367"),
     (lambda n: F.max_pool1d(mlc.ones(1, 2, n), 4), "MLC0367"), (lambda n: mlc.ones(n).topk(4), "MLC0360"),
     (lambda n: mlc.ones(n).kthvalue(4), "MLC0360"),

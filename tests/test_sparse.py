@@ -298,6 +298,21 @@ def test_refusals(code: str, call: Callable[[], Any]) -> None:
     assert getattr(caught.value, "code", None) == code
 
 
+@pytest.mark.parametrize(("message", "call"), [
+    (r"MLC0367\]: mm: \[2, 3\] by \[2, 3\]", lambda s: mlc.mm(s, mlc.ones(2, 3))),
+    (r"MLC0367\]: mm: \[2, 3\] by \[2, 3\]", lambda s: mlc.mm(mlc.ones(2, 3), s)),
+    (r"MLC0367\]: mv: \[2, 3\] by \[2\]", lambda s: mlc.mv(s, mlc.ones(2))),
+    (r"MLC0364\]: mv: vec has 2", lambda s: mlc.mv(s, mlc.ones(3, 1))),
+    (r"MLC0420\]: mm: ", lambda s: mlc.mm(s, mlc.ones(3, 2).double())),
+    (r"MLC0420\]: sampled_addmm: ", lambda s: mlc.sparse.sampled_addmm(s, mlc.ones(2, 1), mlc.ones(1, 3).double())),
+    (r"MLC0111\]: addmm: input of shape \[5, 4\]", lambda s: mlc.addmm(mlc.ones(5, 4), s, mlc.ones(3, 4))),
+    (r"MLC0111\]: linear: bias of shape \[5\]", lambda s: mlc.nn.functional.linear(mlc.ones(4, 3), s, mlc.ones(5))),
+    (r"MLC0367\]: bmm: batches of 1 and of 2", lambda s: mlc.bmm(s.to_dense()[None].to_sparse(), mlc.ones(2, 3, 1)))])
+def test_products_that_are_refused_name_what_was_called(message: str, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(mlc.Error, match=message):
+        call(mlc.ones(2, 3).to_sparse())
+
+
 def test_indices_that_are_not_checked_are_checked_by_the_code() -> None:
     with mlc.sparse.check_sparse_tensor_invariants(False):
         wild = mlc.sparse_coo_tensor([[0, 1], [0, 10**9]], [1.0, 2.0], (3, 3))

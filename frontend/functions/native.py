@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
@@ -12,6 +13,8 @@ from mlc.frontend.functions.normalization import batch_norm, group_norm
 from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32
 
@@ -80,6 +83,13 @@ def native_group_norm(input: Operand, weight: Operand, bias: Operand, N: Dim, C:
         tensor([[2.]], dtype=mlc.float32)
     """
     x = tracer(input)
+    count = sizes.product(x.shape)
+    if count != sizes.product((N, C, HxW)) or any(isinstance(d, int) and d < 0 for d in (N, C, HxW)):
+        raise UserError(f"N = {N}, C = {C} and HxW = {HxW} for an input of {count} elements", code="MLC0358",
+                        symbols=sizes.symbols(count, N, C, HxW), hint="the input has N * C * HxW elements")
+    if plain_int(group, "group") < 1 or C % group != 0:
+        raise UserError(f"C = {C} channels do not make up group = {group} groups", code="MLC0358",
+                        symbols=sizes.symbols(C), hint="group is a divisor of C")
     grouped = reshape(x, [N, group, C * HxW // group])
     return group_norm(x, group, weight, bias, eps), *_statistics(grouped, (2,), eps, False)
 
@@ -134,7 +144,7 @@ def constant_pad_nd(input: Operand, pad: Sequence[int], value: float = 0) -> Ten
         Tensor of the dtype of `input`.
 
     Raises:
-        UserError: `pad` does not fit (MLC0357).
+        UserError: `pad` is not in pairs or too long (MLC0357), or cuts off more than there is (MLC0360).
 
     Example:
         >>> mlc.constant_pad_nd(mlc.ones(2), (1, 0))

@@ -11,6 +11,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.axes import axis as along
+from mlc.frontend.devices import CPU
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
@@ -20,7 +21,7 @@ from mlc.frontend.functions.sort import searchsorted
 from mlc.frontend.operands import broadcast_to, cast, floating, full, integer, is_tensor, reshape, size, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
-from mlc.frontend.trace import emit
+from mlc.frontend.trace import emit, state
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
@@ -49,9 +50,34 @@ def _repeated_each(input: Operand, repeats: Operand, dim: int | None, output_siz
     if dim is None:
         x, dim = reshape(x, [sizes.product(x.shape)]), 0
     at = axis(dim, x.ndim, scalar=False)
-    counts = broadcast_to(cast(tracer(repeats), i64), [x.shape[at]])
+    given = integer(repeats, "repeats")
+    if given.ndim > 1 or (given.ndim and given.shape[0] not in (1, x.shape[at])):
+        raise UserError(f"repeats has shape [{', '.join(map(str, given.shape))}], and dimension {at} of the input "
+                        f"{x.shape[at]} elements", code="MLC0367" if given.ndim == 1 else "MLC0364",
+                        symbols=sizes.symbols(*given.shape, x.shape[at]), hint="give one number for each of them")
+    counts = broadcast_to(cast(given, i64), [x.shape[at]])
     place = searchsorted(cumsum(counts, 0), emit(T.Iota, (size(output_size),), 0, i64), right=True)
     return emit(T.Take, x, tracer(place), at)  # type: ignore[no-any-return]
+
+
+def _length(input: Operand, repeats: Any, dim: int | None) -> int:
+    """How many elements the result has along the dimension, by the elements of `repeats`."""
+    count = input.shape[axis(dim, input.ndim)] if dim is not None else math.prod(input.shape)
+    known = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if known.dtype.kind not in "iu":
+        raise UserTypeError(f"repeat_interleave: repeats has element type {known.dtype}, expected an integer type",
+                            code="MLC0354")
+    if (known < 0).any():
+        raise UserError("repeat_interleave: repeats has negative elements", code="MLC0360",
+                        hint="repeats.clamp(min=0) repeats none")
+    return int(known.sum()) * (count if known.shape[0] == 1 else 1)
+
+
+def _check_length(given: Dim | None, length: Dim) -> None:
+    """UserError if the length that is given is another one."""
+    if isinstance(given, int) and isinstance(length, int) and given != length:
+        raise UserError(f"repeat_interleave: output_size = {given}, and the result has {length} elements there",
+                        code="MLC0360", hint="it is the sum of repeats; leave it out to have it computed")
 
 
 @coded
@@ -73,8 +99,9 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
 
     Raises:
         UserError: `repeats` is negative (MLC0360), missing for an input that is no vector (MLC0364) or, while a
-            function is recorded, a tensor without `output_size` (MLC0365), `dim` is out of range (MLC0356), or
-            `repeats` is not of integers (MLC0354).
+            function is recorded, a tensor without `output_size` (MLC0365), it is no number, nor one for each element
+            along `dim` (MLC0364, MLC0367), or not of integers (MLC0354), `dim` is out of range (MLC0356), or
+            `output_size` is another number than the sum (MLC0360).
 
     Example:
         >>> mlc.repeat_interleave(mlc.tensor([1, 2]), 2)
@@ -84,21 +111,19 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
     """
     if repeats is None:
         if getattr(input, "ndim", 0) != 1:
-            raise UserError("without repeats, the input is a vector of them", code="MLC0364")
+            raise UserError("repeat_interleave: without repeats, the input is a vector of them", code="MLC0364")
         return repeat_interleave(arange(input.shape[0]), input, 0, output_size=output_size)
     if not (is_tensor(repeats) and repeats.ndim):
-        return _repeated(input, repeats, dim)
-    if output_size is None:
-        if isinstance(repeats, Tracer):
-            raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
-                            hint="pass output_size, the sum of repeats")
-        count = input.shape[axis(dim, input.ndim)] if dim is not None else math.prod(input.shape)
-        known = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
-        if known.dtype.kind not in "biu":
-            raise UserTypeError(f"repeats has element type {known.dtype}, expected an integer type", code="MLC0354")
-        output_size = int(known.sum()) * (count if known.shape[0] == 1 else 1)
-        if (known < 0).any():
-            raise UserError("repeats has negative elements", code="MLC0360")
+        found = _repeated(input, repeats, dim)
+        _check_length(output_size, math.prod(found.shape) if dim is None else found.shape[dim])
+        return found
+    if isinstance(repeats, Tracer) and output_size is None:
+        raise UserError("repeat_interleave: repeats is a tensor: how long the result is would depend on its elements",
+                        code="MLC0365", hint="pass output_size, the sum of repeats")
+    if output_size is None or (state.trace is None and getattr(repeats, "device", CPU) == CPU):
+        length = _length(input, repeats, dim)
+        _check_length(output_size, length)
+        output_size = length
     return _repeated_each(input, repeats, dim, output_size)
 
 

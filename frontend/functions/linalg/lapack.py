@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
@@ -13,12 +14,14 @@ from mlc.frontend.functions.linalg.factorizations import Svd, lu_factor, order_o
 from mlc.frontend.functions.linalg.matrices import as_matrix, known_size, matrix_transpose
 from mlc.frontend.functions.linalg.solving import solve_triangular
 from mlc.frontend.functions.shape import cat, narrow, stack, tril, triu
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, floating, full, reshape, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, floating, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
 from mlc.ir.types import i64
 
 
@@ -76,6 +79,14 @@ def packed_lu(A: Operand, pivot: bool = True, get_infos: bool = False) -> Any:
     return tuple(lu_factor_ex(A, pivot=pivot)) if get_infos else tuple(lu_factor(A, pivot=pivot))
 
 
+def _check_pivots(found: Sequence[Dim], wanted: Sequence[Dim]) -> None:
+    """UserError unless the pivots have the shape that belongs to that of the matrices."""
+    if tuple(found) != tuple(wanted):
+        raise UserError(f"LU_pivots has shape [{', '.join(map(str, found))}], expected [{', '.join(map(str, wanted))}]",
+                        code="MLC0367", symbols=sizes.differing(found, wanted),
+                        hint="pass both results of one call of linalg.lu_factor")
+
+
 @operation()
 def lu_unpack(LU_data: Operand, LU_pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True) -> LuUnpack:
     """The factors P, L and U from what `linalg.lu_factor` gives.
@@ -91,14 +102,15 @@ def lu_unpack(LU_data: Operand, LU_pivots: Operand, unpack_data: bool = True, un
         `U`, of shape (..., k, n), for k = min(m, n).
 
     Raises:
-        UserError: `LU_data` is no matrix (MLC0364), or a size is symbolic (MLC0365).
+        UserError: `LU_data` is no matrix (MLC0364), `LU_pivots` is of another shape (MLC0367) or not of integers
+            (MLC0354), or a size is symbolic (MLC0365).
 
     Example:
         >>> mlc.lu_unpack(*mlc.linalg.lu_factor(mlc.tensor([[1.0, 2.0], [4.0, 4.0]]))).U
         tensor([[4., 4.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    x, at = as_matrix(LU_data, complex=True), cast(tracer(LU_pivots), i64)
+    x, at = as_matrix(LU_data, complex=True), cast(integer(LU_pivots, "LU_pivots"), i64)
     m, n = (known_size(d, "a size of the matrix") for d in x.shape[-2:])
     k, batch, empty = min(m, n), x.shape[:-2], full(0, x, [0])
     p: Tensor = empty
@@ -108,6 +120,7 @@ def lu_unpack(LU_data: Operand, LU_pivots: Operand, unpack_data: bool = True, un
         diagonal = cast(tracer(emit(T.Iota, (m, k), 0, i64) == emit(T.Iota, (m, k), 1, i64)), x.type.dtype)
         lower, upper = tracer(tril(narrow(x, -1, 0, k), -1)) + diagonal, triu(narrow(x, -2, 0, k))
     if unpack_pivots:
+        _check_pivots(at.shape, (*batch, k))
         rest = broadcast_to(tracer(emit(T.Iota, (m - k,), 0, i64) + (k + 1)), [*batch, m - k])
         p = permutation_matrix(emit(order_of, tracer(cat([at, rest], -1))), x)
     return LuUnpack(p, lower, upper)

@@ -201,6 +201,15 @@ def _autocast_of_pad(input: Operand, pad: Sequence[int], mode: str = "constant",
     return "fp32" if mode in ("reflect", "replicate") else "none"
 
 
+def _check_cut(x: Tracer, amounts: Sequence[int]) -> None:
+    """UserError if negative amounts cut off more elements than a dimension has."""
+    for i in range(len(amounts) // 2):
+        n, cut = x.shape[x.ndim - 1 - i], -sum(min(0, a) for a in amounts[2 * i: 2 * i + 2])
+        if isinstance(n, int) and cut > n:
+            raise UserError(f"pad = {tuple(amounts)} cuts {cut} elements off dimension {x.ndim - 1 - i}, which has {n}",
+                            code="MLC0360", hint="negative amounts cut off at most what is there")
+
+
 @operation(literal=("value",), stored={"value": "input"}, autocast=_autocast_of_pad)
 def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Operand = None) -> Tensor:
     """The tensor with more elements around it.
@@ -219,8 +228,8 @@ def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Opera
         Tensor of the dtype of `input`.
 
     Raises:
-        UserError: `mode` is another string, or more is asked for than the mode has (MLC0360), `pad` is not in pairs or
-            too long (MLC0357), or an integer `value` is beyond the dtype (MLC0348).
+        UserError: `mode` is another string, or more is asked for than the mode has, or cut off than there is (MLC0360),
+            `pad` is not in pairs or too long (MLC0357), or an integer `value` is beyond the dtype (MLC0348).
 
     Example:
         >>> nn.functional.pad(mlc.tensor([1.0, 2.0, 3.0]), (1, 2))
@@ -235,6 +244,7 @@ def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Opera
     amounts = [plain_int(p, "pad") for p in pad]
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
         raise UserError(f"pad = {tuple(pad)} is not one pair for each of at most {x.ndim} dimensions", code="MLC0357")
+    _check_cut(x, amounts)
     if mode != "constant":
         for i in range(len(amounts) // 2):
             x = _extended(x, x.ndim - 1 - i, amounts[2 * i], amounts[2 * i + 1], mode)

@@ -7,7 +7,6 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend.arguments import coded
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.contract.products import check_inner_sizes
 from mlc.frontend.functions.scatter import index_add, scatter_reduce
 from mlc.frontend.functions.sparse.convert import as_compressed, as_coo, coo, is_sparse
 from mlc.frontend.functions.sparse.positions import compressed, expanded, spread
@@ -19,6 +18,7 @@ from mlc.frontend.sparse.layout import sparse_coo
 from mlc.frontend.sparse.tensor import SparseTensor
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
 REDUCTIONS = ("sum", "mean", "amax", "amin")
@@ -53,6 +53,32 @@ def _sampled(rows: Operand, columns: Operand, left: Operand, right: Operand) -> 
     return call("sum", emit(T.Take, a, tracer(rows), 0) * tracer(call("t", emit(T.Take, b, tracer(columns), 1))), 1)
 
 
+def _check_product(name: str, a: Any, b: Any) -> None:
+    """UserError unless there are as many columns of `a` as rows, or elements, of `b`."""
+    n, m = a.shape[-1], b.shape[max(0, b.ndim - 2)]
+    if n != m:
+        raise UserError(f"{name}: {list(a.shape)} by {list(b.shape)}: inner sizes differ: {n} and {m}", code="MLC0367",
+                        symbols=sizes.symbols(n, m), hint="the second operand has a row for each column of the first")
+
+
+def _check_dimensions(name: str, **operands: tuple[Any, int]) -> None:
+    """UserError unless operands have as many dimensions as these numbers say."""
+    for given, (x, wanted) in operands.items():
+        if x.ndim != wanted:
+            raise UserError(f"{name}: {given} has {x.ndim} dimensions, expected {wanted}", code="MLC0364")
+
+
+def _check_added(name: str, given: str, x: Any, product: Any) -> None:
+    """UserError if a tensor that is added to a product would make it larger."""
+    shape = getattr(x, "shape", ())
+    fits = len(shape) <= product.ndim and all(d in (1, n) for d, n in zip(reversed(shape), reversed(product.shape)))
+    if not fits and not is_sparse(x):
+        raise UserError(f"{name}: {given} of shape {list(shape)} does not broadcast to the product's shape "
+                        f"{list(product.shape)}", code="MLC0111",
+                        symbols=sizes.differing(shape, product.shape, stretch=True),
+                        hint=f"give {given} of the product's shape, or one that broadcasts to it")
+
+
 def _matrix(x: SparseTensor, name: str) -> SparseTensor:
     """A sparse matrix in the layout COO; UserTypeError for one with dense dimensions or a batch."""
     if len(x.shape) != 2:
@@ -65,7 +91,6 @@ def _matrix(x: SparseTensor, name: str) -> SparseTensor:
 
 def _by_dense(a: SparseTensor, b: Tensor, reduce: str = "sum") -> Tensor:
     """A sparse matrix by a dense one."""
-    check_inner_sizes(a.shape[1], b.shape[0])
     rows, columns, values = _coordinates(a)
     zeros = call("zeros", a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
     if reduce != "sum":
@@ -89,7 +114,6 @@ def _by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     Each stored element of the first meets those of a row of the second, which are one after another.
     """
     x, y = _matrix(a, "mm"), _matrix(b, "mm").coalesce()
-    check_inner_sizes(x.shape[1], y.shape[0])
     rows, inner = x._indices().unbind(0)
     outer, columns = y._indices().unbind(0)
     ends = compressed(outer, y.shape[0])
@@ -111,9 +135,8 @@ def mm(input: Any, mat2: Any, reduce: str | None = None) -> Any:
     if how != "sum" and (not is_sparse(input) or is_sparse(mat2)):
         raise UserError(f"reduce = {reduce!r} needs a sparse matrix by a dense one", code="MLC0360")
     input, mat2 = (x if isinstance(x, Tensor) else call("asarray", x) for x in (input, mat2))
-    for x in (input, mat2):
-        if x.ndim != 2:
-            raise UserError(f"an operand has {x.ndim} dimensions, expected 2", code="MLC0364")
+    _check_dimensions("mm", input=(input, 2), mat2=(mat2, 2))
+    _check_product("mm", input, mat2)
     if not is_sparse(input) and not is_sparse(mat2):
         return call("mm", input, mat2)
     if is_sparse(input):
@@ -131,8 +154,8 @@ def mv(input: Any, vec: Any) -> Tensor:
     """A sparse matrix by a vector."""
     if is_sparse(vec):
         raise unsupported("mv", vec.layout, "the vector is sparse")
-    if vec.ndim != 1:
-        raise UserError(f"operand 1 has {vec.ndim} dimensions, expected 1", code="MLC0364")
+    _check_dimensions("mv", input=(input, 2), vec=(vec, 1))
+    _check_product("mv", input, vec)
     return _by_dense(input, vec.reshape(-1, 1)).reshape(-1)
 
 
@@ -144,6 +167,7 @@ def matmul(input: Any, other: Any) -> Any:
     if input.ndim == 2 and other.ndim == 1:
         return mv(input, other)
     if input.ndim == 1 and other.ndim == 2 and is_sparse(other):
+        _check_product("matmul", input, other)
         return mv(transposed(other), input)
     if input.ndim == 3 and other.ndim == 3:
         return bmm(input, other)
@@ -156,13 +180,14 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     """The products of a batch of sparse matrices by dense ones: one product of a matrix of all rows."""
     if not is_sparse(input) or is_sparse(mat2):
         raise unsupported("bmm", mat2.layout, "only the first operand may be sparse")
-    if input.ndim != 3 or mat2.ndim != 3:
-        raise UserError(f"the operands have {input.ndim} and {mat2.ndim} dimensions, expected 3", code="MLC0364")
+    _check_dimensions("bmm", input=(input, 3), mat2=(mat2, 3))
     x = as_coo(input)
     if x.sparse_dim() != 3:
         raise unsupported("bmm", input.layout, "it has dense dimensions")
-    check_inner_sizes(x.shape[0], mat2.shape[0])
-    check_inner_sizes(x.shape[2], mat2.shape[1])
+    if x.shape[0] != mat2.shape[0]:
+        raise UserError(f"bmm: batches of {x.shape[0]} and of {mat2.shape[0]} matrices", code="MLC0367",
+                        symbols=sizes.symbols(x.shape[0], mat2.shape[0]), hint="give as many matrices in both")
+    _check_product("bmm", x, mat2)
     batch, n, k = x.shape
     number, row, column = x._indices().unbind(0)
     zeros = call("zeros", batch * n, mat2.shape[2], dtype=x.dtype, device=x.device)
@@ -174,6 +199,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2), of which an operand is sparse."""
     product = mm(mat1, mat2) if is_sparse(mat1) or is_sparse(mat2) else call("mm", mat1, mat2)
+    _check_added("addmm", "input", input, product)
     product = product if _is_one(alpha) else product * alpha
     if not isinstance(beta, Tensor) and beta == 0:
         return product
@@ -187,14 +213,19 @@ def _is_one(x: Any) -> bool:
 @implements("addmv")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat @ vec)"""
-    return input * beta + mv(mat, vec) * alpha
+    product = mv(mat, vec)
+    _check_added("addmv", "input", input, product)
+    return input * beta + product * alpha
 
 
 @implements("nn.functional.linear", "linear")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """A sparse batch, or a sparse weight, in a linear layer."""
     product = matmul(input, call("transpose", weight, 0, 1))
-    return product if bias is None else product + bias
+    if bias is None:
+        return product
+    _check_added("linear", "bias", bias, product)
+    return product + bias
 
 
 # -- functions of mlc.sparse and mlc ----------------------------------------------------------------------------------
@@ -327,10 +358,9 @@ def _sparse_rows(a: Any, b: Any, name: str) -> SparseTensor:
     if is_sparse(b):
         raise unsupported(name, b.layout, "the second matrix is sparse", "call to_dense() on it")
     x, b = _matrix(a, name), b if isinstance(b, Tensor) else call("asarray", b)
-    if b.ndim != 2:
-        raise UserError(f"operand 1 has {b.ndim} dimensions, expected 2", code="MLC0364")
+    _check_dimensions(name, mat2=(b, 2))
+    _check_product(name, x, b)
     rows, number = call("unique", x._indices()[0], return_inverse=True)
-    check_inner_sizes(x.shape[1], b.shape[0])
     zeros = call("zeros", rows.shape[0], b.shape[1], dtype=x.dtype)
     values = _rows_added(number, x._indices()[1], x.stored, b, zeros)
     return coo(rows.reshape(1, -1), values, (x.shape[0], b.shape[1]), True)
@@ -404,12 +434,11 @@ def sampled_addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float =
     if is_sparse(mat1) or is_sparse(mat2) or input.layout.blocked:
         raise unsupported("sampled_addmm", input.layout, "the matrices are to be dense, and the input has no blocks",
                           "convert them by to_dense() and to_sparse_csr()")
-    if mat1.ndim != 2 or mat2.ndim != 2:
-        raise UserError(f"the matrices have {mat1.ndim} and {mat2.ndim} dimensions, expected 2", code="MLC0364")
-    check_inner_sizes(mat1.shape[1], mat2.shape[0])
+    _check_dimensions("sampled_addmm", mat1=(mat1, 2), mat2=(mat2, 2))
+    _check_product("sampled_addmm", mat1, mat2)
     if tuple(input.shape) != (mat1.shape[0], mat2.shape[1]):
-        raise UserError(f"a product of size {[mat1.shape[0], mat2.shape[1]]} for an input of {list(input.shape)}",
-                        code="MLC0367")
+        raise UserError(f"sampled_addmm: a product of size {[mat1.shape[0], mat2.shape[1]]} for an input of "
+                        f"{list(input.shape)}", code="MLC0367", hint="give an input of the product's shape")
     rows, columns = _matrix(input, "sampled_addmm")._indices().unbind(0)
     product = _sampled(rows, columns, mat1, mat2)
     return input.with_values(input.stored * beta + product * alpha)  # type: ignore[no-any-return]
