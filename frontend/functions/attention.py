@@ -77,30 +77,39 @@ def multi_head_attention_forward(
     """
     query, key, value = by_identity(lambda x: x if isinstance(x, Tensor) else create.asarray(x), query, key, value)
     key_padding_mask, attn_mask = (None if x is None else create.asarray(x) for x in (key_padding_mask, attn_mask))
-    if not query.ndim == key.ndim == value.ndim or query.ndim not in (2, 3):
-        raise UserError(f"query, key and value have {query.ndim}, {key.ndim} and {value.ndim} dimensions, expected "
-                        "3 each, or 2 without a batch", code="MLC0364", loc=user_loc())
-    if num_heads < 1 or embed_dim_to_check % num_heads:
-        raise UserError(f"embed_dim = {embed_dim_to_check} is not divisible by num_heads = {num_heads}",
-                        code="MLC0358", loc=user_loc())
+    _check(query, key, value, embed_dim_to_check, num_heads)
     batched = query.ndim == 3
-    if not batched:
-        query, key, value = by_identity(lambda x: x.unsqueeze(0), query, key, value)
-        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    elif not batch_first:
-        query, key, value = by_identity(lambda x: S.transpose(x, 0, 1), query, key, value)
+    query, key, value = by_identity(lambda x: _batch(x, batch_first), query, key, value)
+    if key_padding_mask is not None and not batched:
+        key_padding_mask = key_padding_mask.unsqueeze(0)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projected(query, key, value, in_proj_weight, weights, in_proj_bias)
     q, k, v, extra = _by_head(q, k, v, num_heads, bias_k, bias_v, add_zero_attn, static_k, static_v)
     mask = _mask(q, k, key_padding_mask, attn_mask, is_causal, extra)
-    drops = dropout_p if training else 0.0
-    mixed, found = _mixed(q, k, v, mask, need_weights, drops, dropout_key)
+    mixed, found = _mixed(q, k, v, mask, need_weights, dropout_p if training else 0.0, dropout_key)
     out: Tensor = neural.linear(S.flatten(S.transpose(mixed, 1, 2), 2), out_proj_weight, out_proj_bias)
     if found is not None and average_attn_weights:
         found = R.mean(found, 1)
     if not batched:
         return out.squeeze(0), None if found is None else found.squeeze(0)
     return out if batch_first else S.transpose(out, 0, 1), found
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_heads: int) -> None:
+    """UserError for operands of other numbers of dimensions, and for heads that do not divide the features."""
+    if not query.ndim == key.ndim == value.ndim or query.ndim not in (2, 3):
+        raise UserError(f"query, key and value have {query.ndim}, {key.ndim} and {value.ndim} dimensions, expected "
+                        "3 each, or 2 without a batch", code="MLC0364", loc=user_loc())
+    if num_heads < 1 or embed_dim % num_heads:
+        raise UserError(f"embed_dim = {embed_dim} is not divisible by num_heads = {num_heads}",
+                        code="MLC0358", loc=user_loc())
+
+
+def _batch(x: Tensor, batch_first: bool) -> Tensor:
+    """The operand as [batch, length, features]."""
+    if x.ndim == 2:
+        return x.unsqueeze(0)
+    return x if batch_first else S.transpose(x, 0, 1)
 
 
 def by_identity(f: Callable[[Any], Tensor], query: Any, key: Any, value: Any) -> tuple[Tensor, ...]:
