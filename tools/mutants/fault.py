@@ -49,3 +49,21 @@ def rows(area: str, blame: str = "") -> Row:
     def row(file: str, old: str, new: str, rule: str = "", ops: str = "", blame: str = blame) -> Fault:
         return Fault(area, file, old, new, blame, rule, tuple(ops.split()))
     return row
+
+
+# -- areas of the lists of unseen faults, which say where they blame another pass --------------------------------------
+recorder = rows("recorder")
+rule = rows("rule", "canonicalize")
+derivative = rows("derivative", "grad")
+transform = rows("transform", "grad")
+numerics = rows("numerics", "fix_numerics")
+layout = rows("images", "assign_layouts")
+merging = rows("merging", "outline")
+fusion = rows("fusion", "tensor_to_loop")
+aliasing = rows("aliasing", "bufferize")
+loops = rows("loops", "tensor_to_loop")
+lowering = rows("lowering", "scf_to_llvm")
+emission = rows("emission")
+call = rows("call")
+cache = rows("cache key")
+gpu = rows("gpu", "loop_to_gpu")

@@ -5,24 +5,27 @@ Each is a mistake that a reviewer could overlook; the comment says for which pro
 
 from __future__ import annotations
 
-from mlc.tools.mutants.fault import Fault, rows
+from mlc.tools.mutants.fault import (
+    Fault,
+    aliasing,
+    cache,
+    call,
+    derivative,
+    emission,
+    gpu,
+    lowering,
+    numerics,
+    recorder,
+    rows,
+    rule,
+    transform,
+)
 
-recorder = rows("recorder")
-rule = rows("rule", "canonicalize")
-derivative = rows("derivative", "grad")
-transform = rows("transform", "grad")
 merging = rows("merging")
-numerics = rows("numerics", "fix_numerics")
 fusion = rows("fusion", "fuse")
-aliasing = rows("aliasing", "bufferize")
 loops = rows("loops", "loop_to_scf")
 tails = rows("tails and accesses", "loop_to_scf")
 schedule = rows("schedule")
-lowering = rows("lowering", "scf_to_llvm")
-emission = rows("emission")
-call = rows("call")
-cache = rows("cache key")
-gpu = rows("gpu", "loop_to_gpu")
 
 FAULTS: tuple[Fault, ...] = (
     # -- recorder -------------------------------------------------------------------------------------------------

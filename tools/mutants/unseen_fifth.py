@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants.fault import Fault, rows
-
-recorder = rows("recorder")
-rule = rows("rule", "canonicalize")
-derivative = rows("derivative", "grad")
-numerics = rows("numerics", "fix_numerics")
-fusion = rows("fusion", "tensor_to_loop")
-merging = rows("merging", "outline")
-aliasing = rows("aliasing", "bufferize")
-loops = rows("loops", "tensor_to_loop")
-lowering = rows("lowering", "scf_to_llvm")
-call = rows("call")
-cache = rows("cache key")
+from mlc.tools.mutants.fault import (
+    Fault,
+    aliasing,
+    cache,
+    call,
+    derivative,
+    fusion,
+    loops,
+    lowering,
+    merging,
+    numerics,
+    recorder,
+    rule,
+)
 
 FAULTS: tuple[Fault, ...] = (
     # -- recorder ------------------------------------------------------------------------------------------------------

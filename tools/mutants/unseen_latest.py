@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants.fault import Fault, rows
+from mlc.tools.mutants.fault import (
+    Fault,
+    aliasing,
+    cache,
+    call,
+    derivative,
+    fusion,
+    layout,
+    loops,
+    lowering,
+    merging,
+    numerics,
+    recorder,
+    rows,
+    rule,
+)
 
-recorder = rows("recorder")
-rule = rows("rule", "canonicalize")
-derivative = rows("derivative", "grad")
-numerics = rows("numerics", "fix_numerics")
-layout = rows("images", "assign_layouts")
-fusion = rows("fusion", "tensor_to_loop")
-merging = rows("merging", "outline")
-aliasing = rows("aliasing", "bufferize")
-loops = rows("loops", "tensor_to_loop")
 schedule = rows("schedule", "loop_to_scf")
-lowering = rows("lowering", "scf_to_llvm")
-call = rows("call")
-cache = rows("cache key")
 
 BINARY, COMPARE, ELEMENTWISE, REDUCE = (f"dialects/tensor/{name}.py"
                                         for name in ("binary", "compare", "elementwise", "reduce"))

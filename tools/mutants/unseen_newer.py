@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants.fault import Fault, rows
+from mlc.tools.mutants.fault import (
+    Fault,
+    aliasing,
+    cache,
+    call,
+    derivative,
+    emission,
+    gpu,
+    loops,
+    lowering,
+    merging,
+    recorder,
+    rows,
+    rule,
+    transform,
+)
 
-recorder = rows("recorder")
 state = rows("state")
-rule = rows("rule", "canonicalize")
-derivative = rows("derivative", "grad")
-transform = rows("transform", "grad")
 parts = rows("complex", "decompose_complex")
 quantized = rows("quantized", "loop_to_scf")
-merging = rows("merging", "outline")
 fusion = rows("fusion", "fuse")
-aliasing = rows("aliasing", "bufferize")
-loops = rows("loops", "tensor_to_loop")
 schedule = rows("schedule")
-lowering = rows("lowering", "scf_to_llvm")
-emission = rows("emission")
-call = rows("call")
-cache = rows("cache key")
-gpu = rows("gpu", "loop_to_gpu")
 
 WRITES, CAPTURED = "frontend/functionalization.py", "backends/cpu/captured_call.py"
 LANES, BLOCKS = "passes/lower_kernel/dequantize.py", "passes/lower_kernel/blocks.py"
