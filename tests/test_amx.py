@@ -94,6 +94,11 @@ def test_known_sizes(shape: tuple[int, int, int], transposes: tuple[bool, bool])
 
 
 @native
+def test_very_many_terms_are_added_in_slices() -> None:
+    check((16, 33, 1 << 16, False, False), 16, 33, 1 << 16)            # all of a panel's do not fit onto the stack
+
+
+@native
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers(kind: str) -> None:
     check((70, 80, 320, False, False), 70, 80, 320, kind, "normal")
@@ -159,16 +164,21 @@ IMAGES = [(1, 64, 32, 14, 14, 3, 1, 1), (2, 32, 40, 7, 7, 3, 1, 1), (1, 64, 32, 
 
 
 @native
-@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("after, checked", [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("image", IMAGES)
-def test_convolutions(image: tuple[int, ...], checked: bool) -> None:
+def test_convolutions(image: tuple[int, ...], after: bool, checked: bool) -> None:
     """A window's terms are added row by row, each channel after the other: those of a point together. Rows of blocks
-    that are not whole are longer, and have more channels, of zeros."""
+    that are not whole are longer, and have more channels, of zeros. The image that another convolution gives has its
+    channels last, and its rows are read where they are."""
     samples, channels, out, *sides, size, stride, padding = image
     x, w = numbers("normal", (samples, channels, *sides), 1), numbers("normal", (out, channels, size, size), 2)
-    weights = mlc.tensor(w)
-    f = mlc.compile(lambda x: mlc.relu(mlc.nn.functional.conv2d(x * 1, weights, stride=stride, padding=padding)),
-                    freeze=True, checked=checked)
+    weights, same = mlc.tensor(w), mlc.tensor(np.eye(channels, dtype=w.dtype).reshape(channels, channels, 1, 1))
+
+    def convolution(x: Any) -> Any:
+        x = mlc.nn.functional.conv2d(x, same) if after else x
+        return mlc.relu(mlc.nn.functional.conv2d(x, weights, stride=stride, padding=padding))
+
+    f = mlc.compile(convolution, freeze=True, checked=checked)
     longer, wider = sizes_of_rows(size, channels)
     more, zeros = longer - size, (0, wider - channels)
     around = np.pad(x, ((0, 0), zeros, (padding, padding), (padding, padding + more)))
@@ -178,6 +188,20 @@ def test_convolutions(image: tuple[int, ...], checked: bool) -> None:
     product = wanted(rows.reshape(-1, size * longer * wider), w.transpose(2, 3, 1, 0).reshape(-1, out))
     expected = np.moveaxis(product.reshape(*rows.shape[:3], out), -1, 1)
     assert difference(np.asarray(f(mlc.tensor(x))), np.maximum(expected, 0), "bits") is None
+
+
+@native
+@pytest.mark.parametrize("width, pitch", [(30, 32), (510, 512), (600, 0)])
+def test_lines_of_an_image_are_multiplied_as_one_if_they_are_short(width: int, pitch: int) -> None:
+    first, second = (mlc.tensor(numbers("normal", (32, 32, n, n), i)) for i, n in enumerate((1, 3)))
+
+    def f(x: Any) -> Any:
+        return mlc.nn.functional.conv2d(mlc.nn.functional.conv2d(x, first), second, padding=1)
+
+    x = mlc.tensor(numbers("normal", (1, 32, 2, width), 3))
+    lowered = mlc.lower(mlc.compile(f, freeze=True), [x], level="loop")
+    *_, product = lowered.module.inside(loop.ContractPanels)
+    assert isinstance(product.rows.op, loop.Words) and product.pitch == pitch
 
 
 @native

@@ -42,7 +42,7 @@ SLICE = 1536
 ROWS, COLUMNS, SUMS = 512, 1024, 512
 """Most rows and columns of a block, and most columns of one whose sums lie in memory."""
 CACHE = 1 << 20
-"""Bytes of the packed rows of a block: half of the second cache of every processor with AMX."""
+"""Bytes of the packed rows of a block, or of a panel: half of the second cache of every processor with AMX."""
 TASKS, WORK = 8, 1 << 25
 """Tasks that there should be of a product, and multiply-adds that each should have at least: some 30 microseconds."""
 FEW = 4
@@ -124,21 +124,25 @@ class Rows:
 
 
 def rows_in_memory(kernel: Kernel, rows: list[int], n: int, k: int) -> Rows | None:
-    """The rows of a product, if tiles of them can be loaded from memory: as many as a tile has, at one distance."""
+    """The rows of a product, if tiles of them can be loaded from memory: as many as a tile has, at one distance.
+    A panel of columns has all terms then, and a block whole lines, if these are multiplied as one: so neither may have
+    too many.
+    """
     left, _ = sides(kernel, n)
     load, m, extent = left.op, rows[-1], kernel.domain[rows[-1]]
     if not isinstance(load, loop.Load) or load.mask is not None or load.tiles or not isinstance(extent, int):
         return None
-    distance = distance_of_rows(load.map, load.buffer, m, k, kernel.domain[k])
-    if distance is None:
+    terms = kernel.domain[k]
+    distance = distance_of_rows(load.map, load.buffer, m, k, terms)
+    if distance is None or not isinstance(terms, int) or 2 * PANEL * terms > CACHE:
         return None
     most = max(2 * LANES, ceil(extent, LANES) * LANES) if extent < LANES else ceil(extent, LANES) * LANES
     for line in rows[-2:-1]:
         step, lines = step_along(loop.position(load.map, load.buffer), line), kernel.domain[line]
         if isinstance(step, int) and isinstance(lines, int) and step % distance == 0 and (
-                extent <= step // distance <= most):
+                extent <= step // distance <= min(most, ROWS)):
             pitch = step // distance
-            block = even(lines, max(1, ROWS // pitch), 1)
+            block = even(lines, ROWS // pitch, 1)
             if ((lines % block or block) - 1) * pitch + extent >= LANES:
                 return Rows(m, extent, line, block, pitch)
     points = even(extent, ROWS, LANES)
