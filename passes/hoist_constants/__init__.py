@@ -11,6 +11,8 @@ private functions compute of constants is outlined into functions of its own, wh
 With `panels`, a constant factor of a matrix product is packed into panels (panels.py). It is then read in order, by
 aligned vectors, and packed once and not in each call. With `pairs`, so is one of bf16 that is widened where it is read,
 and with `quads` one of bytes, for processors whose instructions multiply two, or four, such numbers at a time.
+
+Where no function has constants, `pairs` packs the weights of convolutions on tiles in each call.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def multiplies_last_first(op: tensor.DotGeneral, x: Value) -> bool:
 
 
 def columns_of(op: tensor.DotGeneral, known: set[Value], narrow: frozenset[ScalarType]) -> Columns | None:
-    """The constant factor of a product that is packed, if there is one: many rows of the other one use its columns."""
+    """The factor in `known` of a product that is packed, if there is any: many rows of the other use its columns."""
     for side in (1, 0):
         x = _as_stored(op.operands[side], narrow)
         spread = x.op if isinstance(x.op, tensor.BroadcastTo) else None

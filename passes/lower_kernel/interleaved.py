@@ -3,10 +3,9 @@
 A word of bytes has four of them, which `x86vector.avx512.dot_bytes` multiplies and adds: the sum is the same in any
 order. One of bf16 that is reversed has the first of its two terms in the high half: `x86vector.avx512.dot` adds the
 product of the high halves first, so that the order of the sum is that of its terms. It takes subnormal numbers for
-zeros. If all elements
-of one panel are multiples of 2^a and those of the other of 2^b, then products and their sums are multiples of 2^(a+b),
-so that none of them is subnormal if a + b is an exponent of a normal number. Otherwise each half is extended to f32,
-and its products are added by fused multiply-adds.
+zeros. If all elements of one panel are multiples of 2^a and those of the other of 2^b, then products and their sums are
+multiples of 2^(a+b), so that none of them is subnormal if a + b is an exponent of a normal number. Otherwise each half
+is extended to f32, and its products are added by fused multiply-adds.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A step of a sum multiplies two tiles of rows by two of columns, so that each tile that is loaded is used twice and all
 eight are in registers. The last rows and columns may be those of one tile: panels and sums have memory for whole ones,
-and what lies beyond the domain is not read again.
+and what lies beyond the domain is not read again. Of rows that are read where they are, the last tile begins earlier,
+so that all of its rows are in memory, and some sums are stored twice.
 """
 
 from __future__ import annotations
