@@ -32,7 +32,7 @@ from mlc.passes.forms import LOOP
 from mlc.passes.schedule.transforms import interchange
 
 WORDS = (2, 4)
-"""The elements of a word of 32 bits."""
+"""Extents of a last dimension that is coalesced though what is loaded lies elsewhere, as that of words in panels."""
 
 
 def run(module: Op) -> None:

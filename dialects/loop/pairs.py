@@ -121,8 +121,10 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
             return
         lead, m = self.rows.type.dims[-3:-1] if self.pitch else (-1, self.rows.type.dims[-2])
         distance = distance_of_rows(words.map, words.buffer, m, self.dim, kernel.domain[self.dim])
-        if distance is None or not self.from_zero:
+        if distance is None:
             self.fail(f"rows along d{m} of {words.buffer.type} are not read where they are", code="MLC0151")
+        if not self.from_zero:
+            self.fail("adds rows that are read where they are, some of them twice: it begins from zero", code="MLC0151")
         if self.pitch and (step_along(position(words.map, words.buffer), lead) != distance * self.pitch
                            or not self.is_whole(m, self.pitch) or self.sums.type.dims[-3:-1] != (lead, m)):
             self.fail(f"pitch = {self.pitch} is not the distance along d{lead} in points of d{m}", code="MLC0151")

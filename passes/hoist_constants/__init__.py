@@ -21,7 +21,7 @@ from mlc.dialects import func
 from mlc.dialects.func import CONSTANTS, Func
 from mlc.ir.core import Op, Value
 from mlc.ir.passes import Pass
-from mlc.ir.types import bf16, i8, ui8
+from mlc.ir.types import ScalarType, bf16, i8, ui8
 from mlc.passes.analysis.constant_values import ConstantValues
 from mlc.passes.forms import FIXED
 from mlc.passes.hoist_constants.outlining import outline
@@ -31,11 +31,14 @@ from mlc.passes.hoist_constants.panels import pack_factors, pack_weights
 def run(module: Op, panels: bool = False, pairs: bool = False, quads: bool = False) -> None:
     """Outline the constants of all functions that are called with any; `panels`, `pairs` and `quads` as above."""
     narrow = frozenset((bf16,) * pairs + (i8, ui8) * quads)
-    if not any(CONSTANTS in function.attrs for function in func.functions(module)):
-        if pairs:
-            for function in func.functions(module):
-                pack_weights(function, narrow)
-        return
+    if any(CONSTANTS in function.attrs for function in func.functions(module)):
+        outline_constants(module, panels, narrow)
+    for function in func.functions(module) if panels and pairs else ():
+        pack_weights(function, narrow)
+
+
+def outline_constants(module: Op, panels: bool, narrow: frozenset[ScalarType]) -> None:
+    """Outline what constant arguments alone are needed for, and pack the factors of products among it."""
     values = ConstantValues(module)
     for function in values.arguments:
         if values.arguments[function]:

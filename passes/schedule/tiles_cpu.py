@@ -130,13 +130,14 @@ def rows_in_memory(kernel: Kernel, rows: list[int], n: int, k: int) -> Rows | No
     """
     left, _ = sides(kernel, n)
     load, m, extent = left.op, rows[-1], kernel.domain[rows[-1]]
-    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles or not isinstance(extent, int):
+    if not isinstance(load, loop.Load) or load.mask is not None or load.tiles or not isinstance(extent, int) or (
+            m != max(d for d in left.type.dims if d != k)):
         return None
     terms = kernel.domain[k]
     distance = distance_of_rows(load.map, load.buffer, m, k, terms)
     if distance is None or not isinstance(terms, int) or 2 * PANEL * terms > CACHE:
         return None
-    most = max(2 * LANES, ceil(extent, LANES) * LANES) if extent < LANES else ceil(extent, LANES) * LANES
+    most = max(2, ceil(extent, LANES)) * LANES            # points of whole tiles, or of two where they fill none
     for line in rows[-2:-1]:
         step, lines = step_along(loop.position(load.map, load.buffer), line), kernel.domain[line]
         if isinstance(step, int) and isinstance(lines, int) and step % distance == 0 and (

@@ -1,4 +1,4 @@
-// test: pass hoist_constants{pairs=true}
+// test: pass hoist_constants{panels=true,pairs=true}
 // tolerance: bits
 
 // weights of a convolution on tiles that are no constants are packed in each call, their terms in order
@@ -25,3 +25,15 @@ func.func @main(%x: tensor<9x32xbf16>, %w: tensor<32x32xbf16>) -> tensor<9x32xf3
   func.return %2 : tensor<9x32xf32>
 }
 // CHECK-NOT: tensor.pack
+// -----
+// so are those that are no constants where others are
+func.func @main(%x: tensor<1x32x9x9xbf16>, %w: tensor<32x32xbf16>, %v: tensor<4xf32>) -> (tensor<1x32x9x9xf32>, tensor<4xf32>) attributes {constants = [2]} {
+  %0 = tensor.broadcast_to %w : tensor<32x32xbf16> to tensor<1x32x32xbf16>
+  %1 = tensor.cast %0 : tensor<1x32x32xbf16> to tensor<1x32x32xf32>
+  %2 = tensor.cast %x : tensor<1x32x9x9xbf16> to tensor<1x32x9x9xf32>
+  %3 = tensor.dot_general %1, %2 {batch = [[0, 0]], contract = [[2, 1]], order = "pairs<32>"} : (tensor<1x32x32xf32>, tensor<1x32x9x9xf32>) -> tensor<1x32x9x9xf32>
+  %4 = tensor.neg %v : tensor<4xf32>
+  func.return %3, %4 : tensor<1x32x9x9xf32>, tensor<4xf32>
+}
+// CHECK: func.func @main_with_constants
+// CHECK: tensor.pack {{.*}} -> tensor<1x16x32x2xbf16>

@@ -37,7 +37,7 @@ func.func @f(%x: memref<4x9x64xbf16>) {
     %s = loop.scratch : () -> !loop.scratch<d0xd1xd2xf32>
     %b = loop.scratch {interleaved = 3} : () -> !loop.scratch<d3xd2xbf16>
     %a = loop.words %x {map = affine_map<(d0, d1, d2, d3) -> (d0 + d3 floordiv 128, d1 + (d3 floordiv 64) mod 2, d3 mod 64)>, interleaved = 3} : (memref<4x9x64xbf16>) -> !loop.scratch<d0xd1xd3xbf16>
-    loop.contract_panels %s, %a, %b {dim = 3, pitch = 9} : (!loop.scratch<d0xd1xd2xf32>, !loop.scratch<d0xd1xd3xbf16>, !loop.scratch<d3xd2xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: rows along d1 of memref<4x9x64xbf16> are not read where they are
+    loop.contract_panels %s, %a, %b {dim = 3, pitch = 9} : (!loop.scratch<d0xd1xd2xf32>, !loop.scratch<d0xd1xd3xbf16>, !loop.scratch<d3xd2xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: adds rows that are read where they are, some of them twice: it begins from zero
     loop.end
   }
   func.return
