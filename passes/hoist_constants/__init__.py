@@ -12,7 +12,7 @@ With `panels`, a constant factor of a matrix product is packed into panels (pane
 aligned vectors, and packed once and not in each call. With `pairs`, so is one of bf16 that is widened where it is read,
 and with `quads` one of bytes, for processors whose instructions multiply two, or four, such numbers at a time.
 
-Where no function has constants, `pairs` packs the weights of convolutions on tiles in each call.
+The weights of convolutions on tiles that are no constants are packed, too, in each call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mlc.passes.hoist_constants.panels import pack_factors, pack_weights
 
 
 def run(module: Op, panels: bool = False, pairs: bool = False, quads: bool = False) -> None:
-    """Outline the constants of all functions that are called with any; `panels`, `pairs` and `quads` as above."""
+    """Outline the constants of all functions that are called with any, and pack factors; the options as above."""
     narrow = frozenset((bf16,) * pairs + (i8, ui8) * quads)
     if any(CONSTANTS in function.attrs for function in func.functions(module)):
         outline_constants(module, panels, narrow)
