@@ -17,7 +17,7 @@ from mlc.dialects.tensor.binary import Add, Mul, Sub
 from mlc.dialects.tensor.reduce import ReduceProd
 from mlc.frontend import eager
 from mlc.ir.core import Op, Value
-from mlc.ir.interp import bind_sizes, run_function, size_error
+from mlc.ir.interp import bind_sizes, in_parts, run_function, size_error
 from mlc.ir.sizes import evaluate
 from mlc.passes import pipeline
 from mlc.passes.analysis.size_constraints import size_constraints
@@ -58,7 +58,8 @@ class Interpreted:
     def _check_sizes(self, arrays: Sequence[Any]) -> None:
         """UserError for sizes that the function is not for, as native code gives it."""
         env: dict[str, int] = {}
-        bind_sizes(self.inputs, arrays, env)
+        packed = self.main.attrs.get("complex_args", ())
+        bind_sizes(self.inputs, [in_parts(x) if i in packed else x for i, x in enumerate(map(np.asarray, arrays))], env)
         for size, (message, loc) in self._constraints.items():
             if evaluate(size, env) < 0:
                 raise size_error(f"{loc}: {message}", env)
