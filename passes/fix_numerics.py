@@ -33,6 +33,7 @@ from typing import TypeGuard
 
 from mlc.dialects import arith, math
 from mlc.dialects import tensor as tn
+from mlc.dialects.tensor.base import broadcast_to
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.map import map_elements
 from mlc.dialects.tensor.reduce import Reduce
@@ -292,7 +293,7 @@ def _padded_terms(op: tn.DotGeneral, fewest: int, block: int) -> tn.DotGeneral |
     if not isinstance(terms, int) or terms < fewest:
         return None
     with before(op, op.loc.through("fix_numerics")):
-        made = type(op).make([_padded(v, pair, -terms % block) for v, pair in zip(op.operands, op.contract[0])],
+        made = type(op).make([_padded(v, {axis: -terms % block}) for v, axis in zip(op.operands, op.contract[0])],
                              dict(op.attrs), None, segments=op.segments, loc=op.loc)
         assert op.parent is not None
         op.parent.insert(made, op)
@@ -324,21 +325,8 @@ def _padded_windows(op: tn.DotGeneral) -> tn.DotGeneral | None:
         x = _with_zeros(image, {axis: (more - size) * last.dilation, channels[1]: wider - count})
         for w in windows:
             x = tn.Windows(x, w.axis, more if w is last else w.size, w.stride, w.dilation).result
-        weights = _padded_weights(op.lhs, {row[0]: more - size, channels[0]: wider - count})
+        weights = _padded(op.lhs, {row[0]: more - size, channels[0]: wider - count})
         return tn.DotGeneral(weights, tn.Cast(x, dtype=f32).result, op.batch, op.contract)
-
-
-def _padded_weights(factor: Value, counts: dict[int, int]) -> Value:
-    """The weights of a convolution, which may be repeated for the samples of a batch, with zeros at the end of axes."""
-    x = factor.op.operands[0] if isinstance(factor.op, tn.Cast) else factor
-    repeated = isinstance(x.op, tn.BroadcastTo)
-    inner = x.op.x if isinstance(x.op, tn.BroadcastTo) else x
-    lead = x.type.rank - inner.type.rank
-    padded = _with_zeros(inner, {axis - lead: n for axis, n in counts.items()})
-    if repeated:
-        shape = [n + counts.get(axis, 0) for axis, n in enumerate(x.type.shape)]
-        padded = tn.BroadcastTo(padded, tuple(shape)).result
-    return tn.Cast(padded, dtype=factor.type.dtype).result if isinstance(factor.op, tn.Cast) else padded
 
 
 def sizes_of_rows(size: int, channels: int) -> tuple[int, int]:
@@ -349,10 +337,17 @@ def sizes_of_rows(size: int, channels: int) -> tuple[int, int]:
     return min(found, key=lambda pair: (pair[0] * pair[1], pair[1]))
 
 
-def _padded(factor: Value, axis: int, count: int) -> Value:
-    """A factor with `count` zeros at the end of an axis; below the conversion that widens it."""
+def _padded(factor: Value, counts: dict[int, int]) -> Value:
+    """A factor with so many zeros at the end of axes: below the conversion that widens it, and below its repetition for
+    the samples of a batch, if that has the axes as they are."""
     x = factor.op.operands[0] if isinstance(factor.op, tn.Cast) else factor
-    padded = _with_zeros(x, {axis: count})
+    inner = x.op.x if isinstance(x.op, tn.BroadcastTo) else x
+    lead = x.type.rank - inner.type.rank
+    if all(axis >= lead and inner.type.shape[axis - lead] == x.type.shape[axis] for axis in counts):
+        padded = _with_zeros(inner, {axis - lead: n for axis, n in counts.items()})
+        padded = broadcast_to(padded, tuple(n + counts.get(axis, 0) for axis, n in enumerate(x.type.shape)))
+    else:
+        padded = _with_zeros(x, counts)
     return tn.Cast(padded, dtype=factor.type.dtype).result if isinstance(factor.op, tn.Cast) else padded
 
 

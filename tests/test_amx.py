@@ -191,6 +191,16 @@ def test_convolutions(image: tuple[int, ...], after: bool, checked: bool) -> Non
 
 
 @native
+@pytest.mark.parametrize("shape", [(16, 1, 1, 1), (16, 3, 1, 3), (3, 3, 3), (3,)])
+def test_weights_may_be_expanded(shape: tuple[int, ...]) -> None:
+    """Axes that are padded are those of the convolution, of which the weights may have one element."""
+    x, w = mlc.tensor(numbers("normal", (1, 3, 40, 40), 1)), mlc.tensor(numbers("normal", shape, 2))
+    f = mlc.compile(lambda x, w: mlc.nn.functional.conv2d(x, w.expand(16, 3, 3, 3), padding=1))
+    g = mlc.compile(lambda x, w: mlc.nn.functional.conv2d(x, w, padding=1))
+    assert difference(np.asarray(f(x, w)), np.asarray(g(x, w.expand(16, 3, 3, 3).clone())), "bits") is None
+
+
+@native
 @pytest.mark.parametrize("width, pitch", [(30, 32), (510, 512), (600, 0)])
 def test_lines_of_an_image_are_multiplied_as_one_if_they_are_short(width: int, pitch: int) -> None:
     first, second = (mlc.tensor(numbers("normal", (32, 32, n, n), i)) for i, n in enumerate((1, 3)))
