@@ -32,7 +32,7 @@ SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 PYTORCH = ("mlc/utils/", "mlc/nn/utils/", "mlc/nn/modules/utils.py", "tests/peers/standins/torchvision/")
 """The exceptions, since programs import `torch.utils.data` and `torch.nn.utils` by these names."""
 FILE_LINES, TEST_LINES = 500, 800           # of tests one asks whether it is one thing above the first, too
-TABLES = {"frontend/methods.py": "the types of every method, a line or two each, by family"}
+TABLES = {"frontend/methods.py": "the types of every method, by family, and what is said of others than functions"}
 """Files that may be as long as tests: a list that is read by searching, for which any division would be by number."""
 FUNCTION_LINES = 60                        # without the documentation, whose length is not the function's
 MACHINE_PATH = re.compile(r"(?<![\w.:/~-])/(?:work|root|home|Users)(?:/|\b)")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants.fault import Fault, rows
+from mlc.tools.mutants.fault import Fault, loops, rows
+from mlc.tools.mutants.fault import aliasing as alias
+from mlc.tools.mutants.fault import numerics as fix
 
 COMPOSITE, SCALAR = "dialects/tensor/composite.py", "passes/tensor_to_loop/scalar.py"
 NEST, MEMORY, COMPUTE = (f"passes/lower_kernel/{name}.py" for name in ("nest", "memory", "compute"))
 decompose = rows("numerics", "decompose")
-fix = rows("numerics", "fix_numerics")
 fuse = rows("fusion", "fuse")
-alias = rows("aliasing", "bufferize")
-loops = rows("loops", "tensor_to_loop")
 schedule = rows("schedule", "vectorize")
 lower = rows("tails and accesses", "loop_to_scf")
 
