@@ -86,6 +86,14 @@ def test_zeros_and_nan_are_told_apart() -> None:
     assert np.signbit(got[:2]).all() and np.isnan(got[2])
 
 
+@pytest.mark.parametrize(("shape", "count", "axis"), [((6,), 3, 0), ((2, 4, 3), 2, 1), ((3, 8), 4, 1), ((0, 2), 3, 0)])
+def test_blocks_are_those_of_split(shape: tuple[int, ...], count: int, axis: int) -> None:
+    x = np.arange(np.prod(shape)).reshape(shape)
+    found = collectives.divided(x, count, axis)
+    assert [block.tolist() for block in found] == [block.tolist() for block in np.split(x, count, axis)]
+    assert all(np.shares_memory(block, x) for block in found) or not x.size
+
+
 def test_positions_are_those_of_the_group() -> None:
     group = (3, 1)                                     # the sum begins with rank 3, in a group without 0 and 2
     xs = {1: np.array([1e8, 1.0], np.float32), 3: np.array([-1e8, 2.0], np.float32)}
