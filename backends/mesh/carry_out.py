@@ -13,6 +13,7 @@ import numpy as np
 
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.transport import collectives
+from mlc.backends.transport.collectives import divided
 from mlc.backends.transport.transport import MESSAGE_TAGS, Request, wait_for
 from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, sends_whole
 from mlc.dialects.shard.messages import Recv, Send
@@ -30,7 +31,7 @@ def begin(op: Collective, x: Array, mesh: RankMesh) -> Callable[[], Array]:
         case AllReduce():
             return collectives.begin_all_reduce(transport, group, x, op.kind)
         case ReduceScatter():
-            return collectives.begin_reduce_scatter(transport, group, np.split(x, len(group), op.axis), op.kind)
+            return collectives.begin_reduce_scatter(transport, group, divided(x, len(group), op.axis), op.kind)
         case Shift():
             return collectives.begin_shift(transport, group, x, op.offset)
         case AllGather():
@@ -40,7 +41,7 @@ def begin(op: Collective, x: Array, mesh: RankMesh) -> Callable[[], Array]:
         case AllToAll():
             out, axis = np.empty(op.content.shape, x.dtype), op.concat
             into = _blocks(out, len(group), axis)
-            finish = collectives.begin_all_to_all(transport, group, np.split(x, len(group), op.split),
+            finish = collectives.begin_all_to_all(transport, group, divided(x, len(group), op.split),
                                                   shapes=[_block_shape(out.shape, len(group), axis)] * len(group),
                                                   into=into)
         case _:
@@ -90,7 +91,7 @@ def scratch_bytes(op: Collective) -> int:
 
 def _blocks(x: Array, count: int, axis: int) -> list[Array] | None:
     """The blocks of an array along an axis, if each is contiguous."""
-    return np.split(x, count, axis) if _is_leading(x.shape, axis) else None
+    return divided(x, count, axis) if _is_leading(x.shape, axis) else None
 
 
 def _is_leading(shape: Sequence[Dim], axis: int) -> bool:

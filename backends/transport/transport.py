@@ -7,6 +7,7 @@ fails says so to the others by `abort`, which ends their waiting with an error o
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import zlib
@@ -122,6 +123,7 @@ class Transport(ABC):
         return time.monotonic() + (self.timeout if timeout is None else timeout)
 
 
+@functools.cache
 def _group_bits(group: Group) -> int:
     """Groups with ranks in common may be in use at once: what tells their tags apart as far as a few bits can.
 

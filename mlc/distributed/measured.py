@@ -24,7 +24,7 @@ from mlc.dialects import func
 from mlc.dialects.shard import RequestType
 from mlc.distributed import device_mesh
 from mlc.distributed.device_mesh import DeviceMesh
-from mlc.distributed.rank_program import Report, reported
+from mlc.distributed.rank_program import Report, prepared
 from mlc.distributed.time_model import Machine
 from mlc.frontend.tensor import wrap
 from mlc.ir.core import Value
@@ -32,10 +32,12 @@ from mlc.ir.types import to_numpy
 from mlc.nn.parameter import Parameter
 from mlc.optim import SGD
 
-_LONG, _SHORT, _ROUNDS = 30, 300, 5
+_LONG, _SHORT, _ROUNDS = 10, 100, 5
 """Times that what takes milliseconds is measured, and what takes less, in so many rounds."""
-_elsewhere = np.zeros(1 << 20, np.uint8)
-"""Memory that is read where a message is, which leaves less of what segments need in a processor's own caches."""
+_READ = 1 << 20
+"""Bytes that are read between two segments, or two messages: so little of what they need is left in the caches that a
+processor has for itself."""
+_elsewhere = np.zeros(_READ, np.uint8)
 _LATE = 1e-3
 """Seconds by which a rank is late to see what waiting takes: about as long as in a step."""
 _MANY, _CHAIN = 16, 8
@@ -64,7 +66,12 @@ def measured_report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Repor
         >>> mlc.distributed.measured_report(lambda x: x.sum(0), x).segments[0].seconds > 0
         True
     """
-    return reported(f, args, keywords, _segment_seconds)
+    return report_meter(f, *args, **keywords)()
+
+
+def report_meter(f: Callable[..., Any], *args: Any, **keywords: Any) -> Callable[[], Report]:
+    """A function that measures a report, again at each call: everything is compiled before."""
+    return partial(prepared(f, args, keywords), _segment_seconds)
 
 
 def _segment_seconds(program: RankProgram) -> dict[str, float]:
@@ -111,32 +118,43 @@ def measured_machine(mesh: DeviceMesh) -> Machine:
         >>> machine.flops > 1e6 and machine.call < 1
         True
     """
+    return machine_meter(mesh)()
+
+
+def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
+    """A function that measures the ranks of a mesh, again at each call: everything is compiled before."""
     transport, share, n = mesh._ranks.transport, _share(mesh._ranks), 512
     rng = np.random.default_rng(0)
     square, long = (wrap(rng.standard_normal(shape).astype(np.float32)) for shape in ((n, n), (1 << 21,)))
     empty = wrap(np.zeros(1, np.float32))
     add: Any = Compiled(lambda x: x + 1)
     product: Any = Compiled(lambda x: x @ x)
-    call, (begin, array) = _busy(lambda: add(empty)), _around(device_mesh.mesh({"rank": transport.size}))
-    latency, byte = _messages(mesh._ranks, share)
+    around, messages = _around(device_mesh.mesh({"rank": transport.size})), _messages(mesh._ranks, share)
     near = _on_host(mesh._ranks) == transport.size         # else a network is between them
-    return Machine(2 * n**3 / max(1e-9, _busy(lambda: product(square)) - call),
-                   2 * long.nbytes / max(1e-9, _busy(lambda: add(long)) - call),
-                   0.0 if near else latency, math.inf if near else 1 / byte, call, latency / 2 if near else 0.0,
-                   1 / byte if near else math.inf, begin, array, share, _polling(mesh._ranks, share))
+
+    def measured() -> Machine:
+        call, (begin, array), (latency, byte) = _busy(lambda: add(empty)), around(), messages()
+        return Machine(2 * n**3 / max(1e-9, _busy(lambda: product(square)) - call),
+                       2 * long.nbytes / max(1e-9, _busy(lambda: add(long)) - call),
+                       0.0 if near else latency, math.inf if near else 1 / byte, call, latency / 2 if near else 0.0,
+                       1 / byte if near else math.inf, begin, array, share, _polling(mesh._ranks, share))
+
+    return measured
 
 
-def _around(mesh: DeviceMesh) -> tuple[float, float]:
-    """The processor seconds of a call, and of each array that it takes or gives, besides its program: of training."""
-    points = []
-    for count in (2, _MANY):
-        update = _updating(mesh, count)
-        found = _busy(update)
-        report = measured_report(update)
-        points.append((report.arrays, found - sum(s.seconds or 0.0 for s in report.segments)))
-    (few, short), (many, long) = points
-    array = max(0.0, long - short) / (many - few)
-    return max(0.0, short - few * array), array
+def _around(mesh: DeviceMesh) -> Callable[[], tuple[float, float]]:
+    """A function that measures the processor seconds of a call, and of each array that it takes or gives, besides its
+    program: of training."""
+    updates = [_updating(mesh, count) for count in (2, _MANY)]
+    reports = [report_meter(update) for update in updates]
+
+    def measured() -> tuple[float, float]:
+        (few, short), (many, long) = ((report.arrays, _busy(update) - _computing(report)) for update, report
+                                      in zip(updates, (report() for report in reports)))
+        array = max(0.0, long - short) / (many - few)
+        return max(0.0, short - few * array), array
+
+    return measured
 
 
 def _updating(mesh: DeviceMesh, count: int) -> Any:
@@ -155,24 +173,32 @@ def _updating(mesh: DeviceMesh, count: int) -> Any:
     return compiled
 
 
-def _messages(mesh: RankMesh, share: float) -> tuple[float, float]:
-    """The seconds of a message, and of each of its bytes, in the collectives of a program."""
+def _messages(mesh: RankMesh, share: float) -> Callable[[], tuple[float, float]]:
+    """A function that measures the seconds of a message, and of each of its bytes, in the collectives of a program."""
     if mesh.transport.size == 1:
-        return 0.0, 1e-15
-    found = []
-    for size in (1, 1 << 16):
-        seconds = []
-        for count in (1, _CHAIN + 1):
-            f, x = _chain(mesh.transport.size, size, count)
-            report = measured_report(f, x)
-            assert len(report.collectives) == count
-            taken = share * _together(mesh.transport, partial(f, x), _SHORT)
-            seconds.append(taken - sum(s.seconds or 0.0 for s in report.segments))
-        found.append((report.collectives[0], (seconds[1] - seconds[0]) / _CHAIN))
-    (short, one), (long, other) = found
-    byte = max(1e-15, (other - one * long.messages / short.messages)
-               / (long.bytes - short.bytes * long.messages / short.messages))
-    return max(0.0, (one - short.bytes * byte) / short.messages), byte
+        return lambda: (0.0, 1e-15)
+    chains = [[_chain(mesh.transport.size, size, count) for count in (1, _CHAIN + 1)] for size in (1, 1 << 16)]
+    reports = [[report_meter(f, *args) for f, args in pair] for pair in chains]
+
+    def measured() -> tuple[float, float]:
+        found = []
+        for pair, metered in zip(chains, reports):
+            told = [report() for report in metered]
+            assert [len(report.collectives) for report in told] == [1, _CHAIN + 1], "no collective is merged"
+            one, all = (share * _together(mesh.transport, partial(f, *args), _SHORT) - _computing(report)
+                        for (f, args), report in zip(pair, told))
+            found.append((told[0].collectives[0], (all - one) / _CHAIN))
+        (short, one), (long, other) = found
+        byte = max(1e-15, (other - one * long.messages / short.messages)
+                   / (long.bytes - short.bytes * long.messages / short.messages))
+        return max(0.0, (one - short.bytes * byte) / short.messages), byte
+
+    return measured
+
+
+def _computing(report: Report) -> float:
+    """The seconds of the segments of a report."""
+    return sum(s.seconds or 0.0 for s in report.segments)
 
 
 def _polling(mesh: RankMesh, share: float) -> float:
@@ -189,17 +215,23 @@ def _polling(mesh: RankMesh, share: float) -> float:
     return min(statistics.median(found), share / 2) if found and share < 1 else 0.0
 
 
-def _chain(ranks: int, size: int, count: int) -> tuple[Any, Any]:
-    """A function with so many collectives one after the other, and its argument."""
-    x = device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=device_mesh.mesh({"rank": ranks}))
+def _chain(ranks: int, size: int, count: int) -> tuple[Any, tuple[Any, Any]]:
+    """A function with so many collectives one after the other, and its arguments.
 
-    def chain(x: Any) -> Any:
+    Between them is a segment that reads as much as one of a model, after which what a message takes of the processor's
+    caches is no longer there.
+    """
+    mesh = device_mesh.mesh({"rank": ranks})
+    x = device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=mesh)
+    read = device_mesh.shard(np.zeros(_READ // 4, np.float32), mesh=mesh)
+
+    def chain(x: Any, read: Any) -> Any:
         y = x.sum(0)
         for _ in range(count - 1):
-            y = (x + y).sum(0)
+            y = (x + (read * y[0]).max()).sum(0)
         return y
 
-    return Compiled(chain), x
+    return Compiled(chain), (x, read)
 
 
 def _busy(act: Callable[[], Any]) -> float:
