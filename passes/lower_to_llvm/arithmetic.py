@@ -275,11 +275,11 @@ def narrow(x: Value, kind: ScalarType, has_bf16: bool = False) -> Value:
 
     def number(n: int) -> Value:
         return llvm.constant(n, ints)
-    odd = llvm.And(llvm.LShr(bits, number(16)).result, number(1)).result
-    rounded = llvm.LShr(llvm.Add(bits, llvm.Add(odd, number(0x7FFF)).result).result, number(16)).result
-    quiet = llvm.Or(llvm.LShr(bits, number(16)).result, number(0x40)).result   # rounding could carry a NaN to infinity
+    odd = llvm.ICmp("ne", llvm.And(bits, number(1 << 16)).result, number(0)).result
+    rounded = llvm.Add(bits, llvm.Select(odd, number(0x8000), number(0x7FFF)).result).result
+    quiet = llvm.Or(bits, number(0x40 << 16)).result       # rounding could carry a NaN to infinity
     chosen = llvm.Select(llvm.FCmp("uno", x, x).result, quiet, rounded).result
-    return llvm.Trunc(chosen, with_element(x.type, i16)).result
+    return llvm.Trunc(llvm.LShr(chosen, number(16)).result, with_element(x.type, i16)).result
 
 
 def _odd_f32(x: Value) -> Value:

@@ -195,8 +195,8 @@ FAULTS: tuple[Fault, ...] = (
     # -- lowering -----------------------------------------------------------------------------------------------------
     # float32 to bfloat16 half way between two: to the one further from zero, not to the even one
     lowering("passes/lower_to_llvm/arithmetic.py",
-             "rounded = llvm.LShr(llvm.Add(bits, llvm.Add(odd, number(0x7FFF)).result).result, number(16)).result",
-             "rounded = llvm.LShr(llvm.Add(bits, number(0x8000)).result, number(16)).result", ops="cast"),
+             "rounded = llvm.Add(bits, llvm.Select(odd, number(0x8000), number(0x7FFF)).result).result",
+             "rounded = llvm.Add(bits, number(0x8000)).result", ops="cast"),
 
     # -- calls and cache keys -----------------------------------------------------------------------------------------
     # a frozen product, called before and after its weights are changed in place
