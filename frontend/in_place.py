@@ -141,6 +141,9 @@ def converted(src: Any, like: Tensor) -> Any:
         except (OverflowError, ValueError):
             raise UserError(f"{src} does not fit in {like.dtype.name}", code="MLC0348", loc=user_loc()) from None
     given = src if type(src) is Tensor else wrap(as_backing_array(src))
+    if given.dtype.is_complex and not like.dtype.is_complex:
+        raise UserTypeError(f"{given.dtype.name} elements do not fit in {like.dtype.name}", code="MLC0790",
+                            loc=user_loc(), hint="write the real part, as in x.real")
     if type(given._array) is not np.ndarray or type(like._array) is not np.ndarray or (
             given._array.dtype is not like._array.dtype):
         with GradMode(False):

@@ -32,7 +32,7 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
         dim2: Dimension of the columns.
 
     Returns:
-        Tensor of the dtype of `input`, with one dimension more; bools become int64.
+        Tensor of the dtype of `input`, with one dimension more.
 
     Raises:
         UserError: `input` has no dimension (MLC0364), or a dimension is out of range (MLC0356) or named twice
@@ -49,8 +49,7 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
     a, b = axis(dim1, x.ndim + 1, "dim1"), axis(dim2, x.ndim + 1, "dim2")
     if a == b:
         raise UserError(f"dim1 = {dim1} and dim2 = {dim2} are the same", code="MLC0357")
-    wide = tracer(E.mul(reshape(x, [*x.shape, 1]), 1)) if x.type.dtype.is_bool else reshape(x, [*x.shape, 1])
-    spread = broadcast_to(wide, [*x.shape, n])
+    spread = broadcast_to(reshape(x, [*x.shape, 1]), [*x.shape, n])
     zeros = full(0, spread, [*x.shape[:-1], abs(by), n])
     square = tracer(cat([spread, zeros] if by >= 0 else [zeros, spread], -2)) if by else spread
     hit = coordinates(square, square.ndim - 1) == coordinates(square, square.ndim - 2) + by
@@ -67,7 +66,7 @@ def diagflat(input: Operand, offset: int = 0) -> Tensor:
         offset: The diagonal: 0 for the main one, positive above it, negative below it.
 
     Returns:
-        Square matrix of the dtype of `input`; bools become int64.
+        Square matrix of the dtype of `input`.
 
     Raises:
         UserError: `offset` is no integer (MLC0355).
