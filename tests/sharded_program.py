@@ -18,7 +18,7 @@ from mlc.ir.interp import Interpreter
 from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.types import ComplexType, FloatType, TensorType, to_numpy
 from mlc.passes import pipeline
-from mlc.tools.fuzzing import programs
+from mlc.tools.fuzzing import graphs, programs
 from tests.arrays import Array
 
 MESHES = ({"a": 2}, {"a": 3}, {"a": 2, "b": 3}, {"a": 2, "b": 2}, {"a": 5}, {"a": 7}, {"a": 2, "b": 2, "c": 2})
@@ -84,7 +84,7 @@ def difference(got: Array, want: Array) -> str | None:
 def examine(seed: int) -> str:
     """A fault of the random program of a seed, divided in a random way; "" if there is none, "-" if it is not divided
     at all."""
-    generator = programs.Generator(seed)
+    generator = (graphs.GraphGenerator if seed % 3 == 2 else programs.Generator)(seed)
     symbolic, rng = generator.make(), random.Random(seed)
     module = symbolic.clone(env=generator.numbers)
     main = next(module.inside(Func))

@@ -24,6 +24,7 @@ from mlc.dialects import func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import DotQuads, For, Kernel
 from mlc.dialects.tensor import Exp
+from mlc.dispatch_cache import ForSizes
 from mlc.ir.core import REGISTRY
 from mlc.ir.machine import CPU
 from mlc.ir.passes import Pass, Pipeline, Step, find_pass
@@ -36,6 +37,7 @@ from mlc.tools.fuzzing import (
     batch,
     derivatives,
     functions,
+    graphs,
     kinds,
     levels,
     programs,
@@ -49,6 +51,7 @@ from mlc.tools.fuzzing.interpreted import interpreted
 from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.fuzzing.levels import Failure, check, lower, same
 from mlc.tools.fuzzing.programs import Program
+from mlc.tools.fuzzing.resized import resized
 from mlc.tools.fuzzing.schedules import pack_panels, reschedule
 from tests.public_case import thinned
 from tests.test_quantized_products import factors, product
@@ -215,6 +218,33 @@ def test_programs_of_functions_have_what_they_are_for() -> None:
         assert sum(word in text for text in texts) >= 2, word
 
 
+def test_graphs_are_of_many_kernels() -> None:
+    """Fusion leaves six of most of them at least, and writes some results over others."""
+    counts = list[int]()
+    for seed in range(8):
+        program = graphs.generate(seed)
+        module = program.module()
+        Pipeline([step for step, _ in levels.stages("fuse", program)]).run(module)
+        counts.append(sum(isinstance(op, tensor.kernel.Kernel) for op in module.walk()))
+    assert sum(count >= 6 for count in counts) >= 5, counts
+
+
+def test_sizes_keep_what_they_mean_when_they_change() -> None:
+    """One array twice stays one, and sizes that are equal are so afterwards, mostly."""
+    x, y, same = np.ones((4, 1)), np.arange(4.0), 0
+    for seed in range(30):
+        a, b, c = resized([x, y, y], random.Random(seed))
+        assert b is c and (a.shape, b.shape) != (x.shape, y.shape)
+        same += a.shape == (len(b), 1)
+    assert 15 < same < 30
+
+
+def test_calls_have_options_operands_of_other_types_and_writes() -> None:
+    texts = [python_programs.generate(seed).text for seed in range(600)]
+    for word in ("dim=", "keepdim=True", "T.complex(", ".long()", "_("):
+        assert sum(word in text for text in texts) >= 2, word
+
+
 def test_a_seed_is_a_program() -> None:
     """The same seed gives the same text and arrays, and seeds give programs with operations of every family."""
     names = set()
@@ -365,6 +395,17 @@ def test_a_wrong_derivative_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> Non
     program = python_programs.PythonProgram(0, "x0", ("    v1 = T.tanh(x0)",), ("v1",), (x,), True)
     found = python_programs.examine(program)
     assert found is not None and "gradient against torch" in found.key
+
+
+def test_code_for_all_sizes_is_called_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code for at least three elements is not for fewer: the first that is asked for them says so."""
+    x = np.arange(5.0)
+    seed = next(seed for seed in range(0, 99, 3) if resized([x], random.Random(seed))[0].size < 3)
+    program = python_programs.PythonProgram(seed, "x0", ("    v1 = x0[0:3] * 2",), ("v1",), (x,), True)
+    assert python_programs.examine(program) is None
+    monkeypatch.setattr(ForSizes, "fits", lambda self, call: True)
+    found = python_programs.examine(program)
+    assert found is not None and "called with others" in found.key
 
 
 def of_a_factorization(name: str) -> python_programs.PythonProgram:

@@ -18,6 +18,7 @@ from mlc.tools import child, inputs
 from mlc.tools.fuzzing import (
     derivatives,
     functions,
+    graphs,
     invalid,
     levels,
     odd_calls,
@@ -35,7 +36,8 @@ DEPTHS = (("fuse", 10), ("bufferize", 6), ("outline", 1), ("llvm", 3))
 NATIVE_EVERY = 50
 """One seed in this many is lowered to native code."""
 FORMS: dict[str, tuple[int, Callable[[int], Program]]] = {
-    "tensor": (5, programs.generate), "functions": (2, functions.generate), "derivatives": (2, derivatives.generate)}
+    "tensor": (5, programs.generate), "functions": (2, functions.generate), "derivatives": (2, derivatives.generate),
+    "graphs": (1, graphs.generate)}
 REDUCTIONS = 300
 """Limit on the number of smaller modules tried."""
 

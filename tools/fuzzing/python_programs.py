@@ -26,37 +26,14 @@ from mlc.frontend.element_types import TensorType
 from mlc.ir.diag import Error, InternalError
 from mlc.ir.files import write_text
 from mlc.rounding import EPSILON
-from mlc.tools.fuzzing import odd_calls
+from mlc.tools.fuzzing import odd_calls, options
+from mlc.tools.fuzzing.expressions import ALONG, BINARY, REDUCED, UNARY
 from mlc.tools.fuzzing.factorizations import FREE, MATRICES, PRELUDE, factored_by_torch, is_free
 from mlc.tools.fuzzing.interpreted import interpreted
 from mlc.tools.fuzzing.levels import Failure, key_of
+from mlc.tools.fuzzing.resized import resized
 
 Array = np.ndarray[Any, Any]
-UNARY = ("T.exp({x})", "T.sin({x})", "T.cos({x})", "T.tanh({x})", "T.abs({x})", "-{x}", "T.sigmoid({x})", "T.relu({x})",
-         "T.square({x})", "T.erf({x})", "T.expm1({x})", "T.atan({x})", "T.asinh({x})", "T.log1p(T.abs({x}))",
-         "T.sqrt(T.abs({x}) + 1)", "T.rsqrt(1 + {x} * {x})", "T.sinh({x})", "T.erfc({x})", "{x}.clamp(-1, 1.5)",
-         "{x} ** 2", "{x} ** 3", "1 / (2 + {x} * {x})", "T.nn.functional.gelu({x})",
-         "T.nn.functional.silu({x}.clamp(min=-99))",
-         "T.nn.functional.softplus({x})", "T.nn.functional.elu({x})", "T.nn.functional.hardtanh({x})",
-         "T.nn.functional.leaky_relu({x}, 0.1)", "T.where({x} > 0, {x}, {x} * 0.5)", "T.floor({x}) + {x}",
-         "T.round({x}) * {x}", "T.sign({x}) * {x}", "{x}.detach() + {x}", "T.clamp({x}, min=0.1)",
-         "T.logaddexp({x}, {x})",
-         "T.nan_to_num({x})", "T.trunc({x}) + {x}", "T.frac({x})", "T.sinc({x})", "T.log2(T.abs({x}) + 2)")
-BINARY = ("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / (1.5 + T.abs({y}))", "T.maximum({x}, {y})",
-          "T.minimum({x}, {y})", "T.atan2({x}, {y})", "T.hypot({x}, 1 + T.abs({y}))", "T.where({x} < {y}, {x}, {y})",
-          "T.fmod({x}.clamp(-99, 99), 0.7 + T.abs({y}))", "T.remainder({x}.clamp(-99, 99), 0.7 + T.abs({y}))",
-          "T.lerp({x}, {y}, 0.3)",      # the remainder of a large number says nothing of the last bits of the other
-          "T.logaddexp({x}, {y})", "T.addcmul({x}, {y}, {y})", "T.pow(T.abs({x}) + 0.5, {y})",
-          "T.copysign({x}, T.nan_to_num({y}))", "T.xlogy({x}, T.abs({y}) + 1)", "T.fmax({x}, {y})",
-         "T.heaviside({x}, {y})")
-ALONG = ("T.softmax({x}, {d})", "T.log_softmax({x}, {d})", "T.cumsum({x}, {d})", "T.cumprod({x}, {d})",
-         "T.flip({x}, ({d},))", "T.roll({x}, 2, {d})", "T.sort({x}, {d})[0]", "T.cummax({x}, {d})[0]",
-         "T.logcumsumexp({x}, {d})", "T.nn.functional.normalize({x}, dim={d})", "T.sort({x}, {d}, descending=True)[0]",
-         "{x} - {x}.mean({d}, keepdim=True)", "T.gather({x}, {d}, T.argsort({x}, {d}))")
-REDUCED = ("T.sum({x}, {d})", "T.mean({x}, {d})", "T.amax({x}, {d})", "T.amin({x}, {d})", "T.prod({x}, {d})",
-           "T.logsumexp({x}, {d})", "T.var({x}, {d}, correction=0)", "{x}.max({d})[0]", "{x}.min({d}).values",
-           "T.norm({x}, dim={d})", "T.nansum({x}, {d})", "{x}.select({d}, 0)", "T.median({x}, {d})[0]",
-           "T.std(T.cumsum({x}, {d}), {d}, correction=0)", "T.unbind({x}, {d})[-1]")
 FEWER = ("linalg.lstsq",)
 """Functions with results where PyTorch leaves them out."""
 SHARING = ("from_dlpack",)
@@ -134,6 +111,7 @@ class Writer:
         self.lines: list[str] = []
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.depth = 1
+        self.smooth = False
 
     def say(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -177,13 +155,23 @@ class Writer:
             rng.choice((self.loop, self.branch, self.repeat, self.listed, self.write, self.write, self.nest))(x)
 
     def any_function(self) -> None:
-        """A call of any public function; its results may be anything, so they are not used further."""
+        """A call of any public function, or of any method that writes to a tensor; its results may be anything, so they
+        are not used further."""
         rng, names = self.rng, [*self.shapes]
         tensors = [rng.choice(names) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
         numbers = rng.choices(("0", "1", "-1", "2", "0.5", "True", "(0,)", "None"), k=rng.choice((0, 0, 1, 2)))
-        name = rng.choice(functions())
+        name, as_known = rng.choice(functions()), rng.random() < 0.5
+        if self.smooth and name not in FREE and rng.random() < 0.4:
+            tensors = [rng.choice(options.OPERANDS).format(x=x) for x in tensors]
+        if rng.random() < 0.2:
+            y, method = self.own(rng.choice(names)), rng.choice(options.in_place_methods())
+            more = options.keywords_of(getattr(mlc.Tensor, method), rng, len(tensors)) if as_known else numbers
+            self.say(f"{y}.{method}({', '.join(tensors[1:] + more)})")
+            return
         if name in FREE:
             tensors = [rng.choice(MATRICES).format(x=tensors[0])]
+        elif as_known:
+            numbers = options.keywords_of(options.function_named(name), rng, len(tensors))
         call = FREE.get(name, f"T.{name}({{args}})")
         self.new(call.format(x=tensors[0], args=", ".join(tensors + numbers)), ())
 
@@ -252,7 +240,6 @@ class Writer:
             return
         self.new(f"T.stack([row * k for k, row in enumerate({x})])", shape)
 
-
     def write(self, x: str) -> None:
         """A write to a tensor, to a part of it, or to a view of it that stays around."""
         rng, y = self.rng, self.own(x)
@@ -300,7 +287,7 @@ def generate(seed: int) -> PythonProgram:
     writer = Writer(seed)
     rng, numbers = writer.rng, np.random.default_rng(seed)
     arrays = []
-    smooth = rng.random() < 0.6
+    writer.smooth = smooth = rng.random() < 0.6
     for i in range(rng.randint(1, 3)):
         shape = tuple(rng.choice((0, 1, 2, 3, 4, 5) if rng.random() < 0.2 else (1, 2, 3, 4, 5))
                       for _ in range(rng.choice((0, 1, 1, 2, 2, 3))))
@@ -338,25 +325,35 @@ def examine(program: PythonProgram) -> Failure | None:
         own = program.load(Path(folder), "mlc")
         f = own.f
         mlc.manual_seed(program.seed)
-        state, given = mlc.get_rng_state(), [np.array(x) for x in program.arrays]
+        state = mlc.get_rng_state()
 
-        def run(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
-            found = outcome(f, args)
-            for x, was in zip(program.arrays, given):      # which `inplace=True` changes
+        def run(f: Callable[..., Any], arrays: Sequence[Array], tensor: Any = np.asarray) -> list[Array] | str:
+            before = [np.array(x) for x in arrays]
+            mlc.set_rng_state(state)
+            found = outcome(f, [tensor(x) for x in arrays])
+            for x, was in zip(arrays, before):             # which `inplace=True` changes
                 x[...] = was
             return found
 
-        plain = run(f, [mlc.asarray(x) for x in program.arrays])
+        def wrong(f: Compiled, arrays: Sequence[Array], wanted: list[Array] | str) -> str | None:
+            found = run(f, arrays)
+            free = unspecified.met and not isinstance(found, str) and not isinstance(wanted, str)
+            return None if free or refuses_on_purpose(found) else unlike(found, wanted)
+
+        plain = run(f, program.arrays, mlc.asarray)
         draws = not np.array_equal(mlc.get_rng_state(), state)
-        for dynamic in (False, True)[: 2 if program.seed % 3 == 0 else 1]:
-            mlc.set_rng_state(state)
-            found = run(Compiled(f, dynamic=dynamic), program.arrays)
-            free = unspecified.met and not isinstance(found, str) and not isinstance(plain, str)
-            if (message := unlike(found, plain)) and not free and not refuses_on_purpose(found):
-                return _failure(program, "compiled for all sizes" if dynamic else "compiled", message)
+        sized = Compiled(f, dynamic=True) if program.seed % 3 == 0 else None
+        for compiled, way in ((Compiled(f, dynamic=False), "compiled"), (sized, "compiled for all sizes")):
+            if compiled is not None and (message := wrong(compiled, program.arrays, plain)):
+                return _failure(program, way, message)
         if not isinstance(plain, str) and not unspecified.met and (not draws or is_free(program.text)) and (
-                importlib.util.find_spec("torch") is not None):
-            return against_torch(program, own, plain, Path(folder))
+                importlib.util.find_spec("torch") is not None) and (
+                found := against_torch(program, own, plain, Path(folder))) is not None:
+            return found
+        if sized is not None:
+            others = resized(program.arrays, random.Random(program.seed))
+            if message := wrong(sized, others, run(f, others, mlc.asarray)):
+                return _failure(replace(program, arrays=others), "compiled for all sizes, called with others", message)
     return None
 
 
@@ -396,7 +393,8 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
         return None
     recorded = Compiled(mlc.grad(own.loss, argnums=tuple(range(len(given)))), dynamic=False)
     for way, f in (("gradient", recorded), ("backward", partial(pulled_back, own.loss))):
-        message = unlike(outcome(f, program.arrays), wanted)
+        found = outcome(f, program.arrays)
+        message = None if refuses_on_purpose(found) else unlike(found, wanted)
         if message is not None and not is_uncertain(gradient, program.arrays, wanted):
             return _failure(program, f"{way} against torch", message)
     return None
@@ -420,8 +418,8 @@ def is_uncertain(f: Callable[[Sequence[Array]], list[Array]], arrays: Sequence[A
 
 def refuses_on_purpose(found: list[Array] | str) -> bool:
     """Whether recording a function is refused for what only its run can tell: which tensors a write in it changes
-    (MLC0750 to MLC0759), or a number that Python asks a tensor for."""
-    return isinstance(found, str) and (found.startswith("refused with MLC075") or (
+    (MLC0750 to MLC0760), or a number that Python asks a tensor for."""
+    return isinstance(found, str) and (found.startswith(("refused with MLC075", "refused with MLC0760")) or (
         found.startswith("refused with MLC") and "being recorded" in found))
 
 
@@ -458,6 +456,8 @@ def unlike(got: list[Array] | str, want: list[Array] | str) -> str | None:
     for i, (a, b) in enumerate(zip(got, want)):
         if a.shape != b.shape:
             return f"result {i} has shape {list(a.shape)} in place of {list(b.shape)}"
+        if a.dtype != b.dtype:
+            return f"result {i} is of {a.dtype} in place of {b.dtype}"
         x, y = (part.astype(np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64) for part in (a, b))
         with np.errstate(all="ignore"):
             scale = np.max(np.abs(y), initial=1.0, where=np.isfinite(y))

@@ -73,23 +73,32 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "columns": (lambda x: x.sum(0), ((70, 33),)),
     "transposed": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
     "long": (lambda x: x.cumsum(0) + x, ((1000,),)),
+    "updates": (lambda x, u: x.index_add(0, (u[:, 0] * 9).long() % 70, u), ((70, 33), (600, 33))),
+    "last updates": (lambda x, u: x.index_copy(0, (u[:, 0] * 9).long() % 300, u), ((300, 3), (1100, 3))),
     "attention": (nn.functional.scaled_dot_product_attention, ((1, 33, 64), (1, 150, 64), (1, 150, 32))),
     "causal attention": (attended, ((1, 150, 16),) * 3), "derivative of attention": (derived, ((1, 70, 16),) * 3),
 }
 """Functions, and the shapes of their arguments, whose kernels for a GPU have blocks that stick out."""
+LOOPS = ("dot_general", "reduce_sum", "softmax", "add", "reduce_max", "cumulative", "scatter", "scatter_along", "take",
+         "windows")
+"""Operations whose samples run on the gpu: of every structure of loops."""
 NARROW = ("tensor cores", "attention", "causal attention", "derivative of attention")
 """Those of bfloat16, also for warpgroups."""
 RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
     "rule": (("tensor",), "dead_argument_elimination", 120),
     "transform": (("derivatives", "functions"), "cse", 120), "merging": (("functions", "tensor"), "fuse", 120),
-    "numerics": (("tensor", "derivatives"), "fix_numerics", 120), "fusion": (("tensor", "functions"), "bufferize", 100),
-    "aliasing": (("functions", "functions", "tensor"), "bufferize", 450), "loops": (("tensor",), "tensor_to_loop", 60),
+    "numerics": (("tensor", "derivatives"), "fix_numerics", 120),
+    "fusion": (("tensor", "functions", "graphs"), "bufferize", 150),
+    "aliasing": (("functions", "functions", "tensor", "graphs"), "bufferize", 400),
+    "loops": (("tensor",), "tensor_to_loop", 60),
     "schedule": (("tensor",), "loop_to_scf", 40), "tails and accesses": (("tensor",), "loop_to_scf", 40),
     "lowering": (("tensor", "functions"), "scf_to_llvm", 30), "emission": (("tensor", "functions"), "native", 24),
 }
 """Of what forms, as far down as which pass, and how many random programs are run for an area."""
-PYTHON = {"recorder": 60, "backward": 40, "state": 40, "call": 20, "derivative": 20, "aliasing": 20}
-"""How many random Python programs that write are run for an area."""
+PYTHON = {"recorder": 60, "backward": 40, "state": 40, "call": 20, "derivative": 20, "aliasing": 20, "cache key": 20}
+"""How many random Python programs are run for an area, of which all but every third write."""
+DIVIDED = 150
+"""How many random programs are divided among ranks."""
 
 
 def programs(area: str) -> list[Path]:
@@ -144,7 +153,7 @@ def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:
         check.check(module, "main", arrays, keep=False)
     else:
         gpu = HOPPER if machine == "hopper" else GPU
-        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine=gpu, products="mma"))
+        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("llvm", machine=gpu, products="mma"))
 
 
 def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
@@ -218,11 +227,21 @@ def of_random_programs(area: str) -> tuple[str, str] | None:
 
 
 def of_python_programs(area: str) -> tuple[str, str] | None:
-    """The same of random Python programs that write: what is compiled, and gradients, are those of plain Python."""
+    """The same of random Python programs: what is compiled, and gradients, are those of plain Python."""
     for seed in range(PYTHON.get(area, 0)):
-        found = python_programs.examine_safely(writes.generate(seed))
+        generate = writes.generate if seed % 3 else python_programs.generate
+        found = python_programs.examine_safely(generate(seed))
         if found is not None:
-            return f"writes {seed}", f"error[MLC0903]: {found.message}"
+            return f"python {seed}", f"error[MLC0903]: {found.message}"
+    return None
+
+
+def of_divided_programs(area: str) -> tuple[str, str] | None:
+    """The same of random programs that are divided among the ranks of a mesh."""
+    from tests import sharded_program
+    for seed in range(DIVIDED if area == "distributed" else 0):
+        if (said := sharded_program.examine(seed)) not in ("", "-"):
+            return f"divided {seed}", f"error[MLC0901]: {said}"
     return None
 
 
@@ -247,13 +266,14 @@ def main() -> None:
     started = time.monotonic()
     names = options.ops.split(",") if options.ops else []
     if options.area == "gpu":
-        found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu") or of_kernels()
+        found = of_samples(LOOPS, "gpu") or of_kernels()
     else:
         area, found = options.area, None
         if area == "rule":
             found = of_random_programs(area) or of_cases(CASES) or of_random_rewrites()
         first = programs(area)
         found = (found or of_samples(names, "grad" if area == "derivative" else "cpu") or of_python_programs(area)
+                 or of_divided_programs(area)
                  or (of_random_programs(area) if area != "rule" else None) or of_programs(first)) or of_programs(
             sorted({*PROGRAMS.glob("*.py"), *PROGRAMS.glob("*.mlir")} - {*first, PROGRAMS / "__init__.py"}))
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
