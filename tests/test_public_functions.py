@@ -441,3 +441,13 @@ def test_cases_give_every_parameter() -> None:
         p.name for p in inspect.signature(look_up(mlc, name)).parameters.values()
         if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)} - found - COMMON - ELSEWHERE.get(name, set()))}
     assert not left
+
+
+@pytest.mark.parametrize("a", [1e16, 1e20, 1e28, 1e40, 1e300])
+def test_incomplete_gamma_functions_of_large_numbers_are_those_of_a_normal_distribution(a: float) -> None:
+    """Its mean and variance are both a. Neither function loses the digits in which x and a differ."""
+    x = a + math.sqrt(a)
+    normal = (1 + math.erf((x - a) / math.sqrt(2 * a))) / 2
+    for at, wanted in ((a, 0.5), (x, normal)):
+        lower, upper = (np.asarray(f(np.float64(a), np.float64(at))) for f in (mlc.igamma, mlc.igammac))
+        np.testing.assert_allclose([lower, upper], [wanted, 1 - wanted], atol=1e-8)

@@ -32,13 +32,29 @@ NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2
 """Gauss's quadrature on [0, 1]."""
 
 
+def _log_excess(x: Tensor) -> Tensor:
+    """log(1 + x) - x, also where both are nearly equal."""
+    near = E.abs(x) < 0.1
+    small = E.where(near, x, 0.0)
+    series = small * small * polynomial(small, [(-1.0) ** (k + 1) / (k + 2) for k in range(16)])
+    return E.where(near, series, E.log1p(E.where(near, 1.0, x)) - E.where(near, 1.0, x))
+
+
+def _exp_excess(x: Tensor) -> Tensor:
+    """exp(x) - 1 - x, also where x is small."""
+    near = E.abs(x) < 0.5
+    small = E.where(near, x, 0.0)
+    series = small * small * polynomial(small, [1 / math.factorial(k + 2) for k in range(14)])
+    return E.where(near, series, E.expm1(x) - x)
+
+
 def _factor(a: Tensor, x: Tensor) -> Tensor:
     """x ** a exp(-x) / gamma(a)"""
     large = a >= 10.0
     big = E.where(large, a, 10.0)
     off = (x - big) / big
     stirling = [float(b / (2 * k * (2 * k - 1))) for k, b in enumerate(BERNOULLI[:9], 1)]
-    exponent = big * (E.log1p(off) - off) - polynomial(1.0 / (big * big), stirling) / big
+    exponent = big * _log_excess(off) - polynomial(1.0 / (big * big), stirling) / big
     far = E.sqrt(big / (2 * math.pi)) * E.exp(exponent)
     small = E.where(large, 1.0, a)
     return E.where(large, far, E.exp(small * E.log(x) - x - log_gamma(small)))
@@ -51,7 +67,8 @@ def _tail(a: Tensor, x: Tensor, upper: Tensor) -> Tensor:
     reach = E.detach(E.where(upper & (x < 1.0), E.log1p(1.2 * FALL / x), reach))
     sign = E.where(upper, 1.0, -1.0)
     at = unsqueeze(sign * reach, -1) * emit(T.Constant, NODES)
-    return weighted(E.exp(unsqueeze(a, -1) * at - unsqueeze(x, -1) * E.expm1(at)), WEIGHTS) * reach
+    exponent = unsqueeze(a - x, -1) * at - unsqueeze(x, -1) * _exp_excess(at)
+    return weighted(E.exp(exponent), WEIGHTS) * reach
 
 
 def _series(a: Tensor, x: Tensor) -> Tensor:
