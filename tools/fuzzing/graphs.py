@@ -61,8 +61,9 @@ class GraphGenerator(Generator):
         return self.small(tn.Add(other.result, y).result)
 
     def rolled(self, x: Value, y: Value) -> Value:
-        """x shifted around along an axis: between ranks, where these have parts of it."""
-        return Roll(x, self.rng.randrange(2), self.rng.choice((1, -1, 2))).result
+        """The difference of what is before and what is after each element: of other ranks, where these have parts."""
+        axis, by = self.rng.randrange(2), self.rng.choice((1, 1, 2))
+        return self.small(tn.Sub(Roll(x, axis, by).result, Roll(x, axis, -1).result).result)
 
     def scanned(self, x: Value, y: Value) -> Value:
         rng = self.rng
