@@ -319,3 +319,12 @@ def test_indices_that_are_not_checked_are_checked_by_the_code() -> None:
     with pytest.raises(mlc.UserError) as caught:
         wild @ mlc.ones(3, 2)
     assert caught.value.code == "MLC0340"
+
+
+@pytest.mark.parametrize("layout", ["bsr", "bsc"])
+@pytest.mark.parametrize("blocks", [(2, 3), (1, 2), (4, 1)])
+def test_blocks_need_not_be_squares(layout: str, blocks: tuple[int, int]) -> None:
+    """Through COO, whose elements are put into their blocks one by one."""
+    dense = np.arange(24.0).reshape(4, 6) % 5
+    found = getattr(mlc.tensor(dense).to_sparse(), f"to_sparse_{layout}")(blocks)
+    assert np.array_equal(np.array(found.to_dense()), dense)
