@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+TINY = np.finfo(np.float32).tiny
+"""The least normal number of f32."""
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
@@ -24,7 +26,8 @@ def fma(a: Array, b: Array, c: Array) -> Array:
 
 def flushed(x: Array) -> Array:
     """The numbers of f32, subnormal ones as zeros with their signs."""
-    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
+    small = np.abs(x) < TINY
+    return np.where(small, np.copysign(np.float32(0), x), x) if small.any() else x
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -52,6 +55,8 @@ def sum_to_odd(a: Array, b: Array) -> Array:
     """
     total, error = _two_sum(np.asarray(a), np.asarray(b))
     total = np.asarray(total)
+    if not np.any(error):                                # no sum is rounded
+        return total
     bits = total.view(np.int64)
     inexact = (error != 0) & (bits & 1 == 0) & np.isfinite(total)
     towards = np.where((error > 0) == (total > 0), 1, -1)

@@ -99,10 +99,14 @@ class Load(InKernel, name="loop.load", pure=False):
         if self.mask is not None:
             valid = valid & frame[self.mask]
         buffer = frame[self.buffer]
-        out = np.zeros(state.shape(dims), buffer.dtype)
+        shape = state.shape(dims)
+        if valid.all() and valid.size and not state.shared:      # the same elements, without a list of the points
+            position = [np.asarray(state.evaluate(e, tiles)) for e in self.map.results]
+            return np.array(np.broadcast_to(buffer[tuple(position)], shape))
+        out = np.zeros(shape, buffer.dtype)
         if valid.any():
             where = np.nonzero(valid)
-            position = [np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map.results]
+            position = [np.broadcast_to(state.evaluate(e, tiles), shape)[where] for e in self.map.results]
             out[where] = buffer[tuple(position)]
             state.access(self, False, buffer, position, dims, where)
         return out

@@ -240,13 +240,10 @@ class MultiplyAdd(Combining):
 
     def interpret(self, frame: Frame) -> Any:
         acc, lhs, rhs = frame.all(self.operands)
+        floats = isinstance(self.acc.type.dtype, FloatType)
         for k in range(int(self.activation(frame).inside((self.dim,)).sum())):
             a, b = (np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim) for x in (lhs, rhs))
-            if isinstance(self.acc.type.dtype, FloatType):
-                a, b, acc = np.broadcast_arrays(a, b, acc)
-                acc = fma(a, b, acc)
-            else:
-                acc = acc + a * b
+            acc = fma(a, b, acc) if floats else acc + a * b
         return acc
 
 
@@ -272,7 +269,7 @@ class Contract(MultiplyAdd, name="loop.contract"):
         if not self.in_lanes:
             return super().interpret(frame)
         acc, lhs, rhs = frame.all(self.operands)
-        return np.asarray(fma(*np.broadcast_arrays(lhs, rhs, acc)))
+        return fma(lhs, rhs, acc)
 
 
 class Mma(Combining, name="loop.mma"):

@@ -183,7 +183,8 @@ class ContractInterleaved(Combining, name="loop.contract_interleaved", pure=Fals
         lhs, rhs = (x.astype(np.float32) for x in whole_panels(self, frame))
         acc = np.zeros(self.activation(frame).shape(self.result.type.dims), np.float32)
         for k in range(lhs.shape[self.dim]):
-            acc = fma(*np.broadcast_arrays(*(np.take(x, [k], axis=self.dim) for x in (lhs, rhs)), acc))
+            a, b = (np.take(x, [k], axis=self.dim) for x in (lhs, rhs))
+            acc = fma(a, b, acc)
         return acc
 
 

@@ -55,6 +55,16 @@ class Access(Op):
         return row, at
 
 
+    def piece(self, frame: Frame, count: int) -> Array:
+        """The accessed elements, if they are adjacent."""
+        array, indices = frame[self.base], frame.all(self.indices)
+        row, at = array[check_bounds(self, array, indices[:-1])], int(indices[-1])
+        if not 0 <= at <= row.size - count:
+            self.fail(f"elements {at}..{at + count - 1} of a dimension of size {row.size}", code="MLC0163")
+        out: Array = row[at: at + count]
+        return out
+
+
 def _check_lanes(op: Op, type: VectorType, **values: Value) -> None:
     """Check that `mask`, `pass_thru` and others fit a vector of `type`."""
     for name, value in values.items():
@@ -76,8 +86,7 @@ class Load(Access, name="vector.load", reads=True):
         return self.results[0].type  # type: ignore[no-any-return]
 
     def interpret(self, frame: Frame) -> Any:
-        row, at = self.lanes(frame, np.arange(self.result.type.shape[0]))
-        return row[at]
+        return self.piece(frame, self.result.type.shape[0]).copy()
 
 
 class Store(Access, name="vector.store"):
@@ -94,8 +103,7 @@ class Store(Access, name="vector.store"):
         return ()
 
     def interpret(self, frame: Frame) -> list[Any]:
-        row, at = self.lanes(frame, np.arange(self.value.type.shape[0]))
-        row[at] = frame[self.value]
+        self.piece(frame, self.value.type.shape[0])[:] = frame[self.value]
         return []
 
 
