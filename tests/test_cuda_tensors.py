@@ -291,7 +291,7 @@ def test_the_check_of_a_device(device: FakeDevice, tmp_path: Any, capsys: pytest
     assert gpu_check.main(words) == 0
     said = capsys.readouterr().out
     assert "copies      6 bits" in said and "products    12 close" in said
-    assert "attention   8 close" in said and said.splitlines()[-1].startswith("35 checks, 0 bad")
+    assert "attention   4 close" in said and said.splitlines()[-1].startswith("31 checks, 0 bad")
     launched = len(device.launches)
     assert gpu_check.main([*words, "--resume"]) == 0 and len(device.launches) == launched
     row = gpu_check.compared("s", "n", [np.array([1, 2, 4], "f4")], [np.array([1, 2, 3], "f4")])

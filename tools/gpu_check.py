@@ -253,7 +253,7 @@ def attention(report: Report, rng: np.random.Generator, small: bool) -> None:
     """Attention in one kernel, in 16 bits; heads, queries, keys and features that fill blocks and that do not."""
     shapes = (2, 64, 64, 64), (2, 70, 70, 32), (3, 200, 333, 64), (2, 300, 190, 128), (4, 1000, 2000, 96)
     for (heads, queries, keys, features), dtype, causal in itertools.product(
-            shapes[:2] if small else shapes, ("bfloat16", "float16"), (False, True)):
+            shapes[1:2] if small else shapes, ("bfloat16", "float16"), (False, True)):
         name = f"{heads} x {queries} x {keys} x {features} {dtype}{' causal' if causal else ''}"
 
         def one(heads: int = heads, queries: int = queries, keys: int = keys, features: int = features,

@@ -95,8 +95,8 @@ def torch_with_device() -> Any:
     return torch
 
 
-def seconds_of(call: Callable[[], Any], wait: Callable[[], None], least: float) -> float:
-    """Seconds of one call, when many are under way: the best of three rounds of at least `least` seconds."""
+def seconds_of(call: Callable[[], Any], wait: Callable[[], None], least: float, rounds: int = 3) -> float:
+    """Seconds of one call, when many are under way: the best of some rounds of at least `least` seconds."""
     call()
     wait()
     count, best = 1, float("inf")
@@ -109,7 +109,7 @@ def seconds_of(call: Callable[[], Any], wait: Callable[[], None], least: float) 
         if taken >= least:
             break
         count = max(2 * count, int(1.2 * count * least / max(taken, 1e-9)))
-    for _ in range(3):
+    for _ in range(rounds):
         started = time.perf_counter()
         for _ in range(count):
             call()
@@ -121,19 +121,19 @@ def seconds_of(call: Callable[[], Any], wait: Callable[[], None], least: float) 
 def measured(what: Speed, n: int, rng: np.random.Generator, torch: Any, small: bool) -> tuple[float, dict[str, float]]:
     """The error of a result, and the numbers of the measurement."""
     arrays = what.make(n, rng)
-    least = 0.001 if small else 0.1
+    least, rounds = (0.001, 1) if small else (0.1, 3)
     f = mlc.compile(what.ours, target="cuda", graph=True, matmul_precision=what.precision)
     ours = [mlc.tensor(a).cuda() for a in arrays]
     found = f(*ours)
     error = far(what, arrays, found)
-    taken = seconds_of(lambda: f(*ours), mlc.cuda.synchronize, least)
+    taken = seconds_of(lambda: f(*ours), mlc.cuda.synchronize, least, rounds)
     numbers = {"seconds": taken, what.unit: what.count(n) / taken / 1e9, "error": error}
     if torch is not None:
         theirs = [(torch.from_numpy(a.view(np.int16)).view(torch.bfloat16) if a.dtype == BF16 else
                    torch.from_numpy(a)).cuda() for a in arrays]
         run = what.theirs(torch)
         torch.backends.cuda.matmul.allow_tf32 = what.precision == "tf32"
-        numbers["torch_seconds"] = seconds_of(lambda: run(*theirs), torch.cuda.synchronize, least)
+        numbers["torch_seconds"] = seconds_of(lambda: run(*theirs), torch.cuda.synchronize, least, rounds)
         numbers["ratio"] = numbers["torch_seconds"] / taken
     return error, numbers
 
