@@ -58,9 +58,10 @@ def trained(model: nn.Module, place: Callable[[Any], Any], schedule: str, microb
 
 
 @pytest.mark.parametrize(("stages", "schedule", "axes"), [
-    (2, "gpipe", {"stage": 2}), (2, "1f1b", {"stage": 2}), (4, "1f1b", {"stage": 4}), (4, "interleaved", {"stage": 2}),
-    (3, "gpipe", {"stage": 2}), (4, "1f1b", {"stage": 2}), (2, "1f1b", {"stage": 2, "data": 2}),
-    (4, "1f1b", {"data": 2})])
+    pytest.param(2, "gpipe", {"stage": 2}, marks=pytest.mark.slow),
+    pytest.param(2, "1f1b", {"stage": 2}, marks=pytest.mark.slow), (4, "1f1b", {"stage": 4}),
+    (4, "interleaved", {"stage": 2}), (3, "gpipe", {"stage": 2}), (4, "1f1b", {"stage": 2}),
+    (2, "1f1b", {"stage": 2, "data": 2}), (4, "1f1b", {"data": 2})])
 def test_a_pipeline_trains_as_one_device(stages: int, schedule: str, axes: dict[str, int]) -> None:
     """To the bit, unless the batch is divided, too. On a mesh without stages, each rank has all of them."""
     base = network(stages)
