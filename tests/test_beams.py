@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ from tests.peers.beams import OPTIONS, PROMPTS, REFERENCE
 EXPECTED: dict[str, Any] = json.loads(REFERENCE.read_text())
 
 
-@pytest.fixture(scope="module", params=[n if n == "llama" else pytest.param(n, marks=pytest.mark.slow)
-                                        for n in EXPECTED])
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+@pytest.fixture(params=[n if n == "llama" else pytest.param(n, marks=pytest.mark.slow) for n in EXPECTED])
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
     """A model, and the answers to all prompts for each of the options."""
     name = request.param
-    return mlc.models.load(write_folder(CASES[name], tmp_path_factory.mktemp(name))), EXPECTED[name]
+    return mlc.models.load(write_folder(CASES[name], tmp_path)), EXPECTED[name]
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("number", [n if n == 0 else pytest.param(n, marks=pytest.mark.slow) for n in
                                     range(len(OPTIONS))])
 def test_answers_of_transformers(case: tuple[Any, Any], number: int) -> None:

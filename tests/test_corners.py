@@ -303,6 +303,7 @@ def test_every_elementwise_function_is_there() -> None:
 HUGE_AND_TINY = [s * 10.0**e for e in (38, 25, 19, 5, 2, -2, -19, -25, -37) for s in (1, -1)]
 
 
+@pytest.mark.usefixtures("execution")
 def test_derivatives_of_huge_and_tiny_numbers() -> None:
     """Those of float32 numbers are those of the same float64 numbers, where a float32 holds them: no square on the way
     to one overflows."""

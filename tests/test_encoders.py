@@ -19,6 +19,7 @@ from tests.language_models import VOCABULARY, write_tokenizer
 EXPECTED: dict[str, Any] = json.loads(REFERENCE.read_text())
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("name", CASES)
 def test_numbers_of_transformers(name: str, tmp_path: Path) -> None:
     module = mlc.models.load(write_encoder(CASES[name], tmp_path)).module
@@ -111,6 +112,7 @@ def test_what_a_folder_says_is_run_or_refused(file: str, text: str, code: str, t
         mlc.models.load(tmp_path)
 
 
+@pytest.mark.usefixtures("execution")
 def test_encoders_do_not_generate_and_texts_have_a_limit(folder: Path) -> None:
     model = mlc.models.load(folder)
     with pytest.raises(mlc.UserError, match="MLC0990"):
@@ -184,6 +186,7 @@ def nomic_in_pytorch(w: dict[str, Any], text: list[int], heads: int, stretch: fl
     return x.numpy()
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("scaling", [{}, {"rotary_scaling_factor": 2.0, "max_trained_positions": 6}])
 def test_nomic_bert(scaling: dict[str, Any], tmp_path: Path) -> None:
     model = mlc.models.load(write_encoder({**NOMIC, **scaling}, tmp_path, {"pooling_mode_mean_tokens": True}))

@@ -128,6 +128,7 @@ def test_nothing_but_blocks_is_read_from_memory() -> None:
 
 
 # -- models -----------------------------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("name", ["llama-3", *(pytest.param(n, marks=pytest.mark.slow) for n in EXPORTED
                                                if n != "llama-3")])
 def test_scores_are_those_of_the_folder(name: str, tmp_path: Path) -> None:

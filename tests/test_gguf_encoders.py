@@ -40,6 +40,7 @@ def file_of(folder: Path, kind: str = "f32") -> Path:
     return path
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("name, pooling", [("bert", "mean"), ("roberta", "cls"), ("distilbert", "lasttoken")])
 def test_vectors_are_those_of_the_folder(name: str, pooling: str, tmp_path: Path) -> None:
     folder = write_encoder({**CASES[name], "hidden_act": "gelu"}, tmp_path / "model", {"pooling_mode": pooling})

@@ -84,6 +84,7 @@ def step(net: nn.Module) -> Callable[[Any], Any]:
     return one
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_is_recorded_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, x = NETWORKS[name]
@@ -115,6 +116,7 @@ def test_equal_layers_are_recorded_once(recorded: list[str]) -> None:
     assert sorted(recorded) == ["GELU", "LayerNorm", "Linear", "Sequential", "Sequential"]
 
 
+@pytest.mark.usefixtures("execution")
 def test_two_tensors_are_not_one(recorded: list[str]) -> None:
     layer, y = nn.Bilinear(8, 8, 3), X * 2
     f = mlc.compile(lambda x, y: (layer(x, x), layer(x, y), layer(y, x)))
@@ -220,6 +222,7 @@ def patched(plain: Callable[..., Any], f: Callable[..., Any]) -> list[Callable[.
     return [f, functools.wraps(plain)(f), mock.MagicMock(side_effect=f)]
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("way", range(3))
 def test_a_replaced_method_is_recorded_each_time(way: int, recorded: list[str], monkeypatch: pytest.MonkeyPatch
                                                  ) -> None:
@@ -241,6 +244,7 @@ def test_a_replaced_method_is_recorded_each_time(way: int, recorded: list[str], 
     np.testing.assert_allclose(found.detach().numpy(), net(X[None]).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("way", range(3))
 def test_a_method_of_one_layer_is_seen(way: int, recorded: list[str]) -> None:
     net = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 3)

@@ -39,6 +39,7 @@ def alike(m: nn.Module, other: nn.Module) -> None:
         assert (a is None and b is None) or mlc.allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize("name", MODELS)
 def test_steps_are_those_of_the_module(name: str) -> None:
     plain, m = pair(name)

@@ -180,6 +180,7 @@ CASES = [pytest.param(name, USED[used], dynamic, id=f"{name}-{used}-{'dynamic' i
          for i, name in enumerate(FUNCTIONS) for used in USED for dynamic in (False, True)]
 
 
+@pytest.mark.usefixtures("execution")
 @pytest.mark.parametrize(("name", "used", "dynamic"), CASES)
 def test_gradients_are_those_of_the_function(name: str, used: tuple[int, ...], dynamic: bool) -> None:
     f = FUNCTIONS[name]

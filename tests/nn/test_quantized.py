@@ -62,6 +62,7 @@ def batches(count: int = 4) -> list[mlc.Tensor]:
     return [mlc.randn(4, 3, 8, 8, generator=generator) for _ in range(count)]
 
 
+@pytest.mark.usefixtures("execution")
 def test_model() -> None:
     """The copy is close to the model, eager and compiled; depthwise layers and the model itself stay."""
     model, data = network().eval(), batches()
@@ -76,6 +77,7 @@ def test_model() -> None:
             np.testing.assert_allclose(np.asarray(compiled(data[0])), got, atol=1e-5)
 
 
+@pytest.mark.usefixtures("execution")
 def test_state_is_loaded_into_another_copy() -> None:
     small: Any = mlc.quantization.quantize(network(), batches())
     data = batches(1)[0]
@@ -126,6 +128,7 @@ class Unusual(nn.Module):
         return self.layers[0](input=x), self.layers[1](x), self.long(mlc.ones(1, 70_000, dtype=x.dtype))
 
 
+@pytest.mark.usefixtures("execution")
 def test_a_model_of_unusual_structure() -> None:
     model, x = Unusual().bfloat16(), mlc.ones(3, 4).bfloat16()
     small: Any = mlc.quantization.quantize(model, [x])
@@ -135,6 +138,7 @@ def test_a_model_of_unusual_structure() -> None:
         assert np.allclose(np.asarray(got.float()), np.asarray(want.float()), atol=0.05)
 
 
+@pytest.mark.usefixtures("execution")
 def test_one_image_and_arrays() -> None:
     """An image may have no batch dimension, and batches may be arrays."""
     layer, x = nn.Conv2d(2, 4, 3), np.ones((2, 5, 5), np.float32)
