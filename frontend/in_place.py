@@ -141,9 +141,7 @@ def converted(src: Any, like: Tensor) -> Any:
         except (OverflowError, ValueError):
             raise UserError(f"{src} does not fit in {like.dtype.name}", code="MLC0348", loc=user_loc()) from None
     given = src if type(src) is Tensor else wrap(as_backing_array(src))
-    if given.dtype.is_complex and not like.dtype.is_complex:
-        raise UserTypeError(f"{given.dtype.name} elements do not fit in {like.dtype.name}", code="MLC0790",
-                            loc=user_loc(), hint="write the real part, as in x.real")
+    check_real(given, like)
     if type(given._array) is not np.ndarray or type(like._array) is not np.ndarray or (
             given._array.dtype is not like._array.dtype):
         with GradMode(False):
@@ -163,6 +161,13 @@ def converted(src: Any, like: Tensor) -> Any:
         return array.placed_like(like._array)
     shared = given._storage is not None or (type(src) is not Tensor and np.may_share_memory(array, src))
     return array.copy() if shared else array
+
+
+def check_real(src: Any, like: Any) -> None:
+    """UserTypeError if complex elements would lose their imaginary parts; a bool says whether one is not 0."""
+    if src.dtype.is_complex and not like.dtype.is_complex and like.dtype.name != "bool":
+        raise UserTypeError(f"{src.dtype.name} elements do not fit in {like.dtype.name}", code="MLC0790",
+                            loc=user_loc(), hint="write the real part, as in x.real")
 
 
 def augmented(name: str, x: Any, other: Any) -> Any:

@@ -9,8 +9,9 @@ import numpy as np
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.autograd.tangents import NoTangents, active
-from mlc.frontend.in_place import check_writable, continue_history, converted, store
+from mlc.frontend.in_place import check_real, check_writable, continue_history, converted, store
 from mlc.frontend.methods import OPERATIONS
+from mlc.frontend.operands import cast, tracer
 from mlc.frontend.storage import storage_of
 from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import as_tracer, state
@@ -86,6 +87,7 @@ def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
         source = wrap(np.asarray(converted(value, x)))    # which has all digits of a float
     else:
         source = value if type(value) is Tensor else wrap(np.asarray(as_backing_array(value)))
+        check_real(source, x)
         source = source.to(x.dtype)
     picked = x._array[arrays].shape
     source = OPERATIONS["broadcast_to"](without_leading_ones(source, len(picked)), picked)
@@ -114,9 +116,10 @@ def _with_put(x: Tracer, key: tuple[Any, ...], value: Any) -> Tensor:
     if len(arrays) == 1 and "bool" in str(arrays[0].dtype) and all(d == 1 for d in getattr(value, "shape", ())):
         shape = [1] * dims[0] + list(arrays[0].shape) + [1] * (x.ndim - dims[-1] - 1)
         value = f["reshape"](value, ()) if hasattr(value, "shape") else value
-        return f["masked_fill"](x, f["reshape"](arrays[0], shape), f["cast"](value, x.dtype))  # type: ignore[no-any-return]
+        value = cast(tracer(value), x.type.dtype)
+        return f["masked_fill"](x, f["reshape"](arrays[0], shape), value)  # type: ignore[no-any-return]
     if len(arrays) == 1 and "bool" in str(arrays[0].dtype) and len(dims) == x.ndim and getattr(value, "ndim", 0) == 1:
-        return f["masked_scatter"](x, arrays[0], f["cast"](value, x.dtype))  # type: ignore[no-any-return]
+        return f["masked_scatter"](x, arrays[0], cast(tracer(value), x.type.dtype))  # type: ignore[no-any-return]
     picked = f["getitem"](x, key)
     value = f["broadcast_to"](without_leading_ones(value, picked.ndim), picked.shape)
     count, lead = picked.ndim - (x.ndim - len(dims)), dims[0]

@@ -96,6 +96,11 @@ def test_parts_share_memory() -> None:
     assert x.tolist() == [2j, 2j]
 
 
+def _assigned(x: Any, at: Any, value: Any) -> Any:
+    x[at] = value
+    return x
+
+
 def _written(x: Any) -> Any:
     y = x.clone()
     y.imag[0] = 7
@@ -145,6 +150,9 @@ def test_a_step_of_an_optimizer() -> None:
     (lambda x: mlc.imag(x.real), "MLC0788"), (lambda x: mlc.view_as_complex(x.real), "MLC0364"),
     (lambda x: mlc.complex(x.real, x.real.float()), "MLC0789"), (lambda x: mlc.complex(x.real.half(), 1), "MLC07"),
     (lambda x: mlc.tensor([1j], dtype="float32"), "MLC0790"), (lambda x: mlc.ones(3).copy_(x), "MLC0790"),
+    (lambda x: _assigned(mlc.ones(3), mlc.tensor([True, False, True]), x.reshape(-1)[:2]), "MLC0790"),
+    (lambda x: _assigned(mlc.ones(3), [0, 1], x.reshape(-1)[:2]), "MLC0790"),
+    (lambda x: mlc.compile(_assigned)(mlc.ones(3), mlc.tensor([True, False, True]), x.reshape(-1)[:2]), "MLC07"),
     (lambda x: mlc.grad(lambda y: y.sum())(x), "MLC0374"),
     (lambda x: x.requires_grad_().sum().backward(), "MLC0432"), (lambda x: x.real.add_(x), "MLC0439"),
     (lambda x: mlc.fft.rfft(x), "MLC0364")])

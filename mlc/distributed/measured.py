@@ -35,9 +35,9 @@ from mlc.optim import SGD
 _LONG, _SHORT, _ROUNDS = 10, 100, 5
 """Times that what takes milliseconds is measured, and what takes less, in so many rounds."""
 _READ = 1 << 20
-"""Bytes that are read between two segments, or two messages: so little of what they need is left in the caches that a
-processor has for itself."""
-_elsewhere = np.zeros(_READ, np.uint8)
+"""Bytes that are read between two segments, or two messages, and evict some of what they use from the processor's own
+caches."""
+_elsewhere = np.ones(_READ, np.uint8)                      # zeros that nobody has written are all one page of memory
 _LATE = 1e-3
 """Seconds by which a rank is late to see what waiting takes: about as long as in a step."""
 _MANY, _CHAIN = 16, 8
@@ -98,7 +98,9 @@ def _segment_seconds(program: RankProgram) -> dict[str, float]:
 
 
 def _zeros(value: Value) -> Any:
-    return np.zeros(value.type.shape, to_numpy(value.type.dtype))
+    x = np.empty(value.type.shape, to_numpy(value.type.dtype))
+    x.fill(0)                                              # in memory of their own, as of `_elsewhere`
+    return x
 
 
 def measured_machine(mesh: DeviceMesh) -> Machine:
@@ -185,9 +187,9 @@ def _messages(mesh: RankMesh, share: float) -> Callable[[], tuple[float, float]]
         for pair, metered in zip(chains, reports):
             told = [report() for report in metered]
             assert [len(report.collectives) for report in told] == [1, _CHAIN + 1], "no collective is merged"
-            one, all = (share * _together(mesh.transport, partial(f, *args), _SHORT) - _computing(report)
-                        for (f, args), report in zip(pair, told))
-            found.append((told[0].collectives[0], (all - one) / _CHAIN))
+            single, chained = (share * _together(mesh.transport, partial(f, *args), _SHORT) - _computing(report)
+                               for (f, args), report in zip(pair, told))
+            found.append((told[0].collectives[0], (chained - single) / _CHAIN))
         (short, one), (long, other) = found
         byte = max(1e-15, (other - one * long.messages / short.messages)
                    / (long.bytes - short.bytes * long.messages / short.messages))
@@ -218,12 +220,12 @@ def _polling(mesh: RankMesh, share: float) -> float:
 def _chain(ranks: int, size: int, count: int) -> tuple[Any, tuple[Any, Any]]:
     """A function with so many collectives one after the other, and its arguments.
 
-    Between them is a segment that reads as much as one of a model, after which what a message takes of the processor's
-    caches is no longer there.
+    Between them is a segment that reads memory, as those of a model do, which evicts what messages use from the
+    processor's own caches.
     """
     mesh = device_mesh.mesh({"rank": ranks})
     x = device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=mesh)
-    read = device_mesh.shard(np.zeros(_READ // 4, np.float32), mesh=mesh)
+    read = device_mesh.shard(np.ones(_READ // 4, np.float32), mesh=mesh)
 
     def chain(x: Any, read: Any) -> Any:
         y = x.sum(0)

@@ -35,8 +35,9 @@ from mlc.ir.diag import UserError
 from mlc.ir.printer import to_text
 from mlc.passes.analysis.segment_cost import SegmentCost, bytes_of
 
-Timed = Callable[[RankProgram], Mapping[str, float]]
+Timer = Callable[[RankProgram], Mapping[str, float]]
 """A function that measures the segments of a program: their seconds, by name."""
+
 
 def lower(f: Callable[..., Any], *args: Any, **keywords: Any) -> str:
     """The program of one rank of a function whose arguments are on a mesh, as text.
@@ -166,17 +167,16 @@ def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
     return prepared(f, args, keywords)(lambda program: {})
 
 
-def prepared(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Callable[[Timed], Report]:
-    """The function that reports the costs of a function, whose programs are compiled before: each time with the seconds
-    of the segments that are measured of them."""
+def prepared(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Callable[[Timer], Report]:
+    """A function that reports the costs of `f`, compiled once, with the times of segments by the timer it is given."""
     module, mesh, arrays = _partitioned(f, args, keywords)
     placed, names = [placement_of(x) for x in arrays], program_names(module, "main", mesh.topology)
     ranks = [names.index(name) for name in dict.fromkeys(names)]
     programs = [RankProgram(module, "main", mesh, placed, rank) for rank in ranks]
     messages = [[step.op for step in p.steps if isinstance(step.op, shard.Message)] for p in programs]
 
-    def reported(timed: Timed) -> Report:
-        found = [_report(program, _held(arrays, placed, mesh, rank), messages, timed(program))
+    def reported(timer: Timer) -> Report:
+        found = [_report(program, _held(arrays, placed, mesh, rank), messages, timer(program))
                  for program, rank in zip(programs, ranks)]
         if len(found) == 1:
             return found[0]

@@ -64,7 +64,7 @@ def memory(task: Task, recipe: Recipe, ranks: int) -> bool:
 ROUNDS, SECONDS, NEAR = 12, 0.3, 0.2
 """Rounds of predicting and measuring, the seconds of steps in each, and how near the prediction has to come."""
 QUIET, PATIENCE = 0.05, 60.0
-"""Processors that other programs may take in a round, and the seconds after which the rounds are as they are."""
+"""Processors that other programs may take in a round, and the seconds after which rounds are no longer repeated."""
 
 
 def times(task: Task, recipe: Recipe, ranks: int) -> bool:
@@ -142,7 +142,7 @@ def step_time(task: Task, recipe: Recipe) -> list[dict[str, float]]:
     measured_report, measured_machine = report_meter(training.step, x, y), machine_meter(mesh)
 
     def beside() -> dict[str, float]:
-        """One round: what tells the time of steps, and steps."""
+        """One round: the prediction, then the steps."""
         report, machine = measured_report(), measured_machine()
         taken, told = loop(count), report.time(machine)
         return {"taken": taken, "told": told.total, "compute": told.compute, "waiting": told.waiting}

@@ -61,7 +61,7 @@ class GraphGenerator(Generator):
         return self.small(tn.Add(other.result, y).result)
 
     def rolled(self, x: Value, y: Value) -> Value:
-        """The difference of what is before and what is after each element: of other ranks, where these have parts."""
+        """The difference of the two neighbours of each element, some of which lie on other ranks of a mesh."""
         axis, by = self.rng.randrange(2), self.rng.choice((1, 1, 2))
         return self.small(tn.Sub(Roll(x, axis, by).result, Roll(x, axis, -1).result).result)
 

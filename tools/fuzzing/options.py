@@ -20,7 +20,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "p": ("0", "1", "2", "3", "-1", "-2.5", "float('inf')"), "ord": ("1", "2", "-1", "0", "float('inf')", "'fro'"),
     "correction": ("0", "1", "2"), "n": ("1", "2", "5"), "k": ("1", "2", "-1"), "diagonal": ("1", "-1", "2"),
     "offset": ("1", "-1"), "alpha": ("2", "-0.5"), "beta": ("2", "0.5"), "value": ("2", "-0.5"), "eps": ("0.1",),
-    "fill_value": ("2", "-0.5"), "shifts": ("1", "-2"), "repeats": ("2",), "chunks": ("2",), "sections": ("2",),
+    "fill_value": ("2", "-0.5"), "shifts": ("1", "-2"), "repeats": ("2",), "chunks": ("2",),
     "decimals": ("1", "-1"), "norm": ("'ortho'", "'forward'"), "mode": ("'reduced'", "'constant'", "'mean'"),
     "reduction": ("'none'", "'sum'"), "rounding_mode": ("'floor'", "'trunc'"), "min": ("-0.5",), "max": ("0.5",),
     "dtype": ("T.float64", "T.int64", "T.complex128"), "bins": ("4",), "maxnorm": ("0.5",), "q": ("0.3",),

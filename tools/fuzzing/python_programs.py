@@ -160,17 +160,17 @@ class Writer:
         rng, names = self.rng, [*self.shapes]
         tensors = [rng.choice(names) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
         numbers = rng.choices(("0", "1", "-1", "2", "0.5", "True", "(0,)", "None"), k=rng.choice((0, 0, 1, 2)))
-        name, as_known = rng.choice(functions()), rng.random() < 0.5
+        name, by_signature = rng.choice(functions()), rng.random() < 0.5
         if self.smooth and name not in FREE and rng.random() < 0.4:
             tensors = [rng.choice(options.OPERANDS).format(x=x) for x in tensors]
         if rng.random() < 0.2:
             y, method = self.own(rng.choice(names)), rng.choice(options.in_place_methods())
-            more = options.keywords_of(getattr(mlc.Tensor, method), rng, len(tensors)) if as_known else numbers
+            more = options.keywords_of(getattr(mlc.Tensor, method), rng, len(tensors)) if by_signature else numbers
             self.say(f"{y}.{method}({', '.join(tensors[1:] + more)})")
             return
         if name in FREE:
             tensors = [rng.choice(MATRICES).format(x=tensors[0])]
-        elif as_known:
+        elif by_signature:
             numbers = options.keywords_of(options.function_named(name), rng, len(tensors))
         call = FREE.get(name, f"T.{name}({{args}})")
         self.new(call.format(x=tensors[0], args=", ".join(tensors + numbers)), ())
@@ -353,7 +353,7 @@ def examine(program: PythonProgram) -> Failure | None:
         if sized is not None:
             others = resized(program.arrays, random.Random(program.seed))
             if message := wrong(sized, others, run(f, others, mlc.asarray)):
-                return _failure(replace(program, arrays=others), "compiled for all sizes, called with others", message)
+                return _failure(replace(program, arrays=others), "compiled for all sizes, given others", message)
     return None
 
 

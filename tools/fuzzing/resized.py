@@ -29,5 +29,5 @@ def resized(arrays: Sequence[Array], rng: random.Random) -> tuple[Array, ...]:
 
 
 def another(n: int, rng: random.Random) -> int:
-    """A size other than n, next to it or twice as large."""
+    """A size other than n: near it, a few times as large, 0 or 1."""
     return rng.choice([k for k in (n + 1, n + 1, n - 1, 2 * n, 3 * n + 2, 0, 1) if k >= 0 and k != n])

@@ -1,4 +1,4 @@
-"""Seeded faults by somebody who had seen neither the checks nor the other lists: one in each of twenty areas."""
+"""Seeded faults by somebody who had seen neither the checks nor the other lists: each at another place."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.hints import hint_for
+from mlc.frontend.in_place import check_real
 from mlc.frontend.in_place_methods import copy_
 from mlc.frontend.indexed_writes import put, put_number, without_leading_ones
 from mlc.frontend.location import user_loc
@@ -144,6 +145,7 @@ def _set_on_device(input: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     at = np.asarray(places[tuple(as_array(k) if is_tensor(k) else k for k in keys)])
     f = OPERATIONS
     given = value if isinstance(value, Tensor) else f["tensor"](value, dtype=input.dtype)
+    check_real(given, input)
     source = f["broadcast_to"](f["cast"](without_leading_ones(given, at.ndim), input.dtype), at.shape)
     index, source = (x.to_device(input.device) if isinstance(x, Tensor) else x
                      for x in (f["reshape"](at, (-1,)), f["reshape"](source, (-1,))))
