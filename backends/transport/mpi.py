@@ -1,8 +1,9 @@
 """Ranks that MPI's launcher started: mpiexec -n 4 python train.py. It takes mpi4py.
 
 A blocking wait of MPI spins, has no end, and does not see that another rank has failed. Waiting here polls the message,
-at longer and longer intervals, and now and then the messages of other ranks about themselves, which have a communicator
-of their own.
+and now and then the messages of other ranks about themselves, which have a communicator of their own. Between polls it
+yields the processor, to a rank that has none else, and later naps: at once in the thread that communicates while
+another one computes.
 
 Ranks that outnumber the processors of their host take one each, in turns: left to the system, they change processors at
 every nap, two are often on one while another is idle, and they find their data in the caches of the wrong one.
@@ -18,23 +19,22 @@ from typing import Any
 
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.mailbox import Mailbox, check_size
+from mlc.backends.transport.pending import in_background
 from mlc.backends.transport.transport import Array, Transport, as_bytes
 
 _FAILED, _LEFT = 1, 2
 """Tags of messages about the rank itself."""
-_SPINS, _CROWDED_SPINS = 200, 10
-"""Polls without a nap between them; fewer where a rank that this one waits for may have no other processor."""
-_NAP, _LONG_NAP = 20e-6, 1e-3
+_SPIN, _PATIENT = 2e-3, 0.2
+"""Seconds of waiting before which there are no naps between polls, and after which they are long. A nap is longer than
+asked for by the slack of the system's timers, 50 us."""
+_NAP, _LONG_NAP = 0.0, 1e-3
 _CHECK_EVERY = 0.005
 _LATE = 0.5
 """Seconds after a rank has left in which its last messages may still arrive."""
 
 
 class MpiTransport(Transport):
-    """The messages of this process in MPI's world.
-
-    crowded  whether there are more ranks on this host than it has processors
-    """
+    """The messages of this process in MPI's world."""
 
     backend = "mpi"
 
@@ -49,7 +49,7 @@ class MpiTransport(Transport):
         self._before = os.sched_getaffinity(0)
         allowed = host.allgather(self._before)
         self._processors = len(set().union(*allowed))
-        self.crowded, chosen = host.size > self._processors, own_processor(allowed, host.rank)
+        chosen = own_processor(allowed, host.rank)
         if chosen is not None:
             os.sched_setaffinity(0, {chosen})
         host.Free()
@@ -163,14 +163,14 @@ class _Request:
         return True
 
     def wait(self, timeout: float | None = None) -> None:
-        end, polls = None if timeout is None else time.monotonic() + timeout, 0
-        spins = _CROWDED_SPINS if self._transport.crowded else _SPINS
+        start = time.monotonic()
+        spin = 0.0 if in_background() else _SPIN
         while not self.done():
-            polls += 1
-            if polls % 16 == 0 or polls > spins:
-                self._transport.check(self._other)
-                if end is not None and time.monotonic() > end:
-                    raise TimeoutError
-            if self._transport.crowded and polls < spins:
-                os.sched_yield()                           # to a rank that this one waits for, maybe
-            time.sleep(0 if polls < spins else _NAP if polls < 20 * _SPINS else _LONG_NAP)
+            waited = time.monotonic() - start
+            self._transport.check(self._other)
+            if timeout is not None and waited > timeout:
+                raise TimeoutError
+            if waited < spin:
+                os.sched_yield()
+            else:
+                time.sleep(_NAP if waited < _PATIENT else _LONG_NAP)

@@ -47,13 +47,21 @@ def _done() -> Any:
     raise AssertionError("a collective runs once")
 
 
+class _WorkerThread(threading.Thread):
+    """The thread of a worker."""
+
+
+def in_background() -> bool:
+    """Whether this is the thread of a worker, beside which its rank computes."""
+    return isinstance(threading.current_thread(), _WorkerThread)
+
+
 class Worker:
     """A thread that runs handles one by one; it ends with the process, whatever it waits for."""
 
     def __init__(self, name: str) -> None:
         self._queue = SimpleQueue[Handle[Any] | None]()
-        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
-        self._thread.start()
+        _WorkerThread(target=self._loop, name=name, daemon=True).start()
 
     def submit(self, handle: Handle[Any]) -> None:
         self._queue.put(handle)
