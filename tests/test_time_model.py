@@ -67,6 +67,14 @@ def test_a_message_takes_the_processors_of_both_ends() -> None:
     assert found.total == 1 + (2 + 4) + 0.25 + (2 + 4)
 
 
+@pytest.mark.parametrize(("moved", "longer"), [(0, 0.0), (25, 0.5), (100, 2.0), (1000, 2.0)])
+def test_the_first_message_after_segments_takes_longer_by_what_they_evict(moved: int, longer: float) -> None:
+    machine = dist.Machine(1.0, 1e30, latency=1.0, network=1e30, call=0.0, refill=2.0, cache=100)
+    sum_ = dist.Communication("all_reduce", ("data",), 0, None, 2)
+    work = [SegmentCost(1, moved // 5), SegmentCost(1, moved - moved // 5)]
+    assert simulated([[*work, sum_, sum_]], [0.0], machine).total == pytest.approx(2 + 2 + longer)
+
+
 @pytest.mark.parametrize(("seconds", "total", "hidden"), [(3, 5, 3), (7, 7, 5)])
 def test_between_a_start_and_its_wait_passes_the_longer_time(seconds: int, total: float, hidden: float) -> None:
     machine = dist.Machine(1.0, 1e30, 1.0, 1.0, 0.0)

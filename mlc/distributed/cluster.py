@@ -48,6 +48,8 @@ class Cluster(Machine):
         array: As of `Machine`.
         share: As of `Machine`.
         polling: As of `Machine`.
+        refill: As of `Machine`.
+        cache: As of `Machine`.
         host: Ranks of a host.
         near_latency: Seconds that a message is on its way between ranks of a host.
         near_network: Bytes that a rank sends to others of its host in a second.

@@ -35,8 +35,9 @@ from mlc.optim import SGD
 _LONG, _SHORT, _ROUNDS = 10, 100, 5
 """Times that what takes milliseconds is measured, and what takes less, in so many rounds."""
 _READ = 1 << 20
-"""Bytes that are read between two segments, or two messages, and evict some of what they use from the processor's own
-caches."""
+"""Bytes that are read between two segments, and evict some of what they use from the processor's own caches."""
+_CACHE = 1 << 22
+"""Bytes that evict all of it: twice as many as a processor has for itself."""
 _elsewhere = np.ones(_READ, np.uint8)                      # zeros that nobody has written are all one page of memory
 _LATE = 1e-3
 """Seconds by which a rank is late to see what waiting takes: about as long as in a step."""
@@ -74,15 +75,19 @@ def report_meter(f: Callable[..., Any], *args: Any, **keywords: Any) -> Callable
     return partial(prepared(f, args, keywords), _segment_seconds)
 
 
-def _segment_seconds(program: RankProgram) -> dict[str, float]:
-    """The processor seconds of the segments of a program, by name, as they follow each other in it."""
+def _segment_seconds(program: RankProgram, evict: bool = True) -> dict[str, float]:
+    """The processor seconds of the segments of a program, by name, as they follow each other in it.
+
+    evict  whether something else is read between them
+    """
     now = _clock()
     found: dict[str, list[float]] = {}
     for _ in range(_LONG):
         values: list[Any] = [_zeros(value) for value in program.function.args] + [None] * program.slots
         for step in program.steps:
             if not isinstance(step.op, func.Call):
-                _elsewhere.sum()
+                if evict:
+                    _elsewhere.sum()
                 for slot, result in zip(step.gives, step.op.results):
                     values[slot] = None if isinstance(result.type, RequestType) else _zeros(result)
             else:
@@ -135,11 +140,12 @@ def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
     near = _on_host(mesh._ranks) == transport.size         # else a network is between them
 
     def measured() -> Machine:
-        call, (begin, array), (latency, byte) = _busy(lambda: add(empty)), around(), messages()
+        call, (begin, array), (latency, byte, refill) = _busy(lambda: add(empty)), around(), messages()
         return Machine(2 * n**3 / max(1e-9, _busy(lambda: product(square)) - call),
                        2 * long.nbytes / max(1e-9, _busy(lambda: add(long)) - call),
                        0.0 if near else latency, math.inf if near else 1 / byte, call, latency / 2 if near else 0.0,
-                       1 / byte if near else math.inf, begin, array, share, _polling(mesh._ranks, share))
+                       1 / byte if near else math.inf, begin, array, share, _polling(mesh._ranks, share), refill,
+                       _CACHE)
 
     return measured
 
@@ -175,25 +181,22 @@ def _updating(mesh: DeviceMesh, count: int) -> Any:
     return compiled
 
 
-def _messages(mesh: RankMesh, share: float) -> Callable[[], tuple[float, float]]:
-    """A function that measures the seconds of a message, and of each of its bytes, in the collectives of a program."""
-    if mesh.transport.size == 1:
-        return lambda: (0.0, 1e-15)
-    chains = [[_chain(mesh.transport.size, size, count) for count in (1, _CHAIN + 1)] for size in (1, 1 << 16)]
-    reports = [[report_meter(f, *args) for f, args in pair] for pair in chains]
+def _messages(mesh: RankMesh, share: float) -> Callable[[], tuple[float, float, float]]:
+    """A function that measures the seconds of a message, and of each of its bytes, in the collectives of a program.
 
-    def measured() -> tuple[float, float]:
-        found = []
-        for pair, metered in zip(chains, reports):
-            told = [report() for report in metered]
-            assert [len(report.collectives) for report in told] == [1, _CHAIN + 1], "no collective is merged"
-            single, chained = (share * _together(mesh.transport, partial(f, *args), _SHORT) - _computing(report)
-                               for (f, args), report in zip(pair, told))
-            found.append((told[0].collectives[0], (chained - single) / _CHAIN))
-        (short, one), (long, other) = found
+    Its third result is how much longer a collective takes where segments have evicted what messages use.
+    """
+    if mesh.transport.size == 1:
+        return lambda: (0.0, 1e-15, 0.0)
+    kinds = [[_Chain(mesh, *kind, count) for count in (1, _CHAIN + 1)]
+             for kind in ((1, 1), (1 << 16, 1), (1, _CACHE // 4))]
+
+    def measured() -> tuple[float, float, float]:
+        one, other, cold = ((many.seconds(share) - single.seconds(share)) / _CHAIN for single, many in kinds)
+        short, long = (pair[0].reports(lambda program: {}).collectives[0] for pair in kinds[:2])
         byte = max(1e-15, (other - one * long.messages / short.messages)
                    / (long.bytes - short.bytes * long.messages / short.messages))
-        return max(0.0, (one - short.bytes * byte) / short.messages), byte
+        return max(0.0, (one - short.bytes * byte) / short.messages), byte, max(0.0, cold - one)
 
     return measured
 
@@ -217,23 +220,33 @@ def _polling(mesh: RankMesh, share: float) -> float:
     return min(*found, share / 2) if found and share < 1 else 0.0
 
 
-def _chain(ranks: int, size: int, count: int) -> tuple[Any, tuple[Any, Any]]:
-    """A function with so many collectives one after the other, and its arguments.
+class _Chain:
+    """A program with so many collectives one after the other, and a segment between them that reads memory.
 
-    Between them is a segment that reads memory, as those of a model do, which evicts what messages use from the
-    processor's own caches.
+    size, read, count  numbers of each collective, numbers that are read between them, and collectives
     """
-    mesh = device_mesh.mesh({"rank": ranks})
-    x = device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=mesh)
-    read = device_mesh.shard(np.ones(_READ // 4, np.float32), mesh=mesh)
 
-    def chain(x: Any, read: Any) -> Any:
-        y = x.sum(0)
-        for _ in range(count - 1):
-            y = (x + (read * y[0]).max()).sum(0)
-        return y
+    def __init__(self, mesh: RankMesh, size: int, read: int, count: int) -> None:
+        ranks = mesh.transport.size
+        all_ranks = device_mesh.mesh({"rank": ranks})
+        self._mesh = mesh
+        self._args = (device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=all_ranks),
+                      device_mesh.shard(np.ones(read, np.float32), mesh=all_ranks))
 
-    return Compiled(chain), (x, read)
+        def chain(x: Any, read: Any) -> Any:
+            y = x.sum(0)
+            for _ in range(count - 1):
+                y = (x + (read * y[0]).max()).sum(0)
+            return y
+
+        self._call: Any = Compiled(chain)
+        self.reports = prepared(self._call, self._args, {})
+        assert len(self.reports(lambda program: {}).collectives) == count, "no collective is merged"
+
+    def seconds(self, share: float) -> float:
+        """The seconds of a call, of which this rank has such a share, less those of its segments."""
+        return share * _together(self._mesh.transport, partial(self._call, *self._args), _SHORT) - _computing(
+            self.reports(partial(_segment_seconds, evict=False)))
 
 
 def _busy(act: Callable[[], Any]) -> float:

@@ -62,6 +62,7 @@ class _Position:
     todo     what is left to do, the next of it last
     left     processor seconds of what it does now
     spent    seconds of segments, and of communication
+    moved    bytes that segments have moved since it has communicated
     sends    the message that it is sending now
     link     when what it has sent last has left
     on_way   collectives that it has begun, by request: the collective, and when it is done
@@ -72,6 +73,7 @@ class _Position:
     left: float = 0.0
     communicates: bool = False
     spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    moved: int = 0
     sends: Communication | None = None
     link: float = 0.0
     on_way: dict[int, tuple[Communication, float]] = field(default_factory=dict)
@@ -142,7 +144,9 @@ class _Simulation:
         position.communicates = not isinstance(step, SegmentCost)
         if isinstance(step, SegmentCost):
             position.left = self.machine.segment(step)
-        elif isinstance(step, Waiting):
+            position.moved += step.moved
+            return True
+        if isinstance(step, Waiting):
             begun, _ = position.on_way.pop(step.request)
             position.left = self.machine.handling(begun.messages, begun.bytes) / 2
         elif step.request >= 0:
@@ -154,6 +158,8 @@ class _Simulation:
         else:
             before = max(0.0, position.link - self.now) if position.on_way else 0.0
             position.left = before + self.machine.communication(step)
+        position.left += self.machine.refilled(position.moved)
+        position.moved = 0
         return True
 
     def _begin(self, position: _Position, step: Communication) -> None:

@@ -74,6 +74,8 @@ class Machine:
         share: Processors for each rank: less than 1 where the ranks of a host outnumber them. All other numbers are
             those of a rank with a processor of its own.
         polling: Part of a processor that a rank takes while it waits.
+        refill: Seconds of a processor that fetches again what messages need, after segments that moved `cache` bytes.
+        cache: Bytes that evict all of that from the caches of a processor.
 
     Example:
         >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective(6, 60000)
@@ -91,6 +93,8 @@ class Machine:
     array: float = 0.0
     share: float = 1.0
     polling: float = 0.0
+    refill: float = 0.0
+    cache: float = math.inf
 
     def segment(self, cost: SegmentCost) -> float:
         """The processor seconds of a segment.
@@ -125,6 +129,21 @@ class Machine:
             6e-06
         """
         return 2 * self.overhead * messages + sent / self.copying
+
+    def refilled(self, moved: int) -> float:
+        """The processor seconds that the first message after some segments takes longer.
+
+        Args:
+            moved: Bytes that they have moved.
+
+        Returns:
+            Seconds.
+
+        Example:
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5, refill=4e-5, cache=4e6).refilled(1000000)
+            1e-05
+        """
+        return self.refill * min(1.0, moved / self.cache)
 
     def collective(self, messages: int, sent: int) -> float:
         """The seconds of a collective.
