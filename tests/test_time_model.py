@@ -67,6 +67,13 @@ def test_a_message_takes_the_processors_of_both_ends() -> None:
     assert found.total == 1 + (2 + 4) + 0.25 + (2 + 4)
 
 
+def test_a_collective_takes_time_besides_its_messages() -> None:
+    machine = dist.Machine(1.0, 1e30, latency=0.0, network=1e30, call=0.0, overhead=2.0, setup=3.0)
+    assert machine.collective(3, 0) == 3 + 3 * 2 * 2 and machine.collective(0, 0) == 0
+    send, receive = (dist.Communication(kind, ("stage",), 4, None, 2, 7) for kind in ("send", "recv"))
+    assert simulated([[send], [receive]], [0.0, 0.0], machine).total == 2 * (3 / 2 + 2)
+
+
 @pytest.mark.parametrize(("moved", "longer"), [(0, 0.0), (25, 0.5), (100, 2.0), (1000, 2.0)])
 def test_the_first_message_after_segments_takes_longer_by_what_they_evict(moved: int, longer: float) -> None:
     machine = dist.Machine(1.0, 1e30, latency=1.0, network=1e30, call=0.0, refill=2.0, cache=100)

@@ -50,6 +50,7 @@ class Cluster(Machine):
         polling: As of `Machine`.
         refill: As of `Machine`.
         cache: As of `Machine`.
+        setup: As of `Machine`, of messages of a pipeline.
         host: Ranks of a host.
         near_latency: Seconds that a message is on its way between ranks of a host.
         near_network: Bytes that a rank sends to others of its host in a second.

@@ -10,6 +10,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,7 +33,7 @@ from mlc.ir.types import to_numpy
 from mlc.nn.parameter import Parameter
 from mlc.optim import SGD
 
-_LONG, _SHORT, _ROUNDS = 10, 100, 5
+_LONG, _SHORT, _ROUNDS = 10, 50, 5
 """Times that what takes milliseconds is measured, and what takes less, in so many rounds."""
 _READ = 1 << 20
 """Bytes that are read between two segments, and evict some of what they use from the processor's own caches."""
@@ -136,16 +137,16 @@ def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
     empty = wrap(np.zeros(1, np.float32))
     add: Any = Compiled(lambda x: x + 1)
     product: Any = Compiled(lambda x: x @ x)
-    around, messages = _around(device_mesh.mesh({"rank": transport.size})), _messages(mesh._ranks, share)
+    around, messages = _around(device_mesh.mesh({"rank": transport.size})), _collectives(mesh._ranks, share)
     near = _on_host(mesh._ranks) == transport.size         # else a network is between them
 
     def measured() -> Machine:
-        call, (begin, array), (latency, byte, refill) = _busy(lambda: add(empty)), around(), messages()
+        call, (begin, array), sent = _busy(lambda: add(empty)), around(), messages()
         return Machine(2 * n**3 / max(1e-9, _busy(lambda: product(square)) - call),
                        2 * long.nbytes / max(1e-9, _busy(lambda: add(long)) - call),
-                       0.0 if near else latency, math.inf if near else 1 / byte, call, latency / 2 if near else 0.0,
-                       1 / byte if near else math.inf, begin, array, share, _polling(mesh._ranks, share), refill,
-                       _CACHE)
+                       0.0 if near else sent.message, math.inf if near else 1 / sent.byte, call,
+                       sent.message / 2 if near else 0.0, 1 / sent.byte if near else math.inf, begin, array, share,
+                       _polling(mesh._ranks, share), sent.refill, _CACHE, sent.setup)
 
     return measured
 
@@ -181,22 +182,35 @@ def _updating(mesh: DeviceMesh, count: int) -> Any:
     return compiled
 
 
-def _messages(mesh: RankMesh, share: float) -> Callable[[], tuple[float, float, float]]:
-    """A function that measures the seconds of a message, and of each of its bytes, in the collectives of a program.
+@dataclass(frozen=True)
+class _Collective:
+    """The seconds that a collective takes by itself, for each message and each byte.
 
-    Its third result is how much longer a collective takes where segments have evicted what messages use.
+    refill  how much longer it takes where segments have evicted what it uses
     """
-    if mesh.transport.size == 1:
-        return lambda: (0.0, 1e-15, 0.0)
-    kinds = [[_Chain(mesh, *kind, count) for count in (1, _CHAIN + 1)]
-             for kind in ((1, 1), (1 << 16, 1), (1, _CACHE // 4))]
 
-    def measured() -> tuple[float, float, float]:
-        one, other, cold = ((many.seconds(share) - single.seconds(share)) / _CHAIN for single, many in kinds)
-        short, long = (pair[0].reports(lambda program: {}).collectives[0] for pair in kinds[:2])
-        byte = max(1e-15, (other - one * long.messages / short.messages)
-                   / (long.bytes - short.bytes * long.messages / short.messages))
-        return max(0.0, (one - short.bytes * byte) / short.messages), byte, max(0.0, cold - one)
+    setup: float
+    message: float
+    byte: float
+    refill: float
+
+
+def _collectives(mesh: RankMesh, share: float) -> Callable[[], _Collective]:
+    """A function that measures the collectives of a program, of all ranks and of pairs."""
+    n = mesh.transport.size
+    if n == 1:
+        return lambda: _Collective(0.0, 0.0, 1e-15, 0.0)
+    pairs = 2 if n % 2 == 0 else n                         # with one message; of two ranks, all is of that
+    kinds = [[_Chain(mesh, *kind, count) for count in (1, _CHAIN + 1)]
+             for kind in ((n, 1, 1), (n, 1 << 16, 1), (n, 1, _CACHE // 4), (pairs, 1, 1))]
+
+    def measured() -> _Collective:
+        one, other, cold, pair = ((many.seconds(share) - single.seconds(share)) / _CHAIN for single, many in kinds)
+        short, long = (kind[0].reports(lambda program: {}).collectives[0] for kind in kinds[:2])
+        message = max(0.0, (one - pair) / (n - pairs) if n > pairs else one)
+        setup = max(0.0, one - message * short.messages)
+        byte = (other - setup - message * long.messages) / long.bytes
+        return _Collective(setup, message, max(1e-15, byte), max(0.0, cold - one))
 
     return measured
 
@@ -223,15 +237,15 @@ def _polling(mesh: RankMesh, share: float) -> float:
 class _Chain:
     """A program with so many collectives one after the other, and a segment between them that reads memory.
 
+    ranks              number of ranks that take part in each collective
     size, read, count  numbers of each collective, numbers that are read between them, and collectives
     """
 
-    def __init__(self, mesh: RankMesh, size: int, read: int, count: int) -> None:
-        ranks = mesh.transport.size
-        all_ranks = device_mesh.mesh({"rank": ranks})
+    def __init__(self, mesh: RankMesh, ranks: int, size: int, read: int, count: int) -> None:
+        groups = device_mesh.mesh({"group": mesh.transport.size // ranks, "rank": ranks})
         self._mesh = mesh
-        self._args = (device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=all_ranks),
-                      device_mesh.shard(np.ones(read, np.float32), mesh=all_ranks))
+        self._args = (device_mesh.shard(np.zeros((ranks, size), np.float32), "rank", mesh=groups),
+                      device_mesh.shard(np.ones(read, np.float32), mesh=groups))
 
         def chain(x: Any, read: Any) -> Any:
             y = x.sum(0)

@@ -76,6 +76,8 @@ class Machine:
         polling: Part of a processor that a rank takes while it waits.
         refill: Seconds of a processor that fetches again what messages need, after segments that moved `cache` bytes.
         cache: Bytes that evict all of that from the caches of a processor.
+        setup: Seconds in which the processor of a rank is busy with a collective, besides its messages; of a message of
+            a pipeline, half of it at each end.
 
     Example:
         >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective(6, 60000)
@@ -95,6 +97,7 @@ class Machine:
     polling: float = 0.0
     refill: float = 0.0
     cache: float = math.inf
+    setup: float = 0.0
 
     def segment(self, cost: SegmentCost) -> float:
         """The processor seconds of a segment.
@@ -115,7 +118,7 @@ class Machine:
         return self.call + cost.operations / self.flops + cost.moved / self.memory
 
     def handling(self, messages: int, sent: int) -> float:
-        """The processor seconds that messages take of those who send and receive them, together.
+        """The processor seconds that a collective takes of those who send and receive its messages, together.
 
         Args:
             messages: Number of messages.
@@ -128,7 +131,7 @@ class Machine:
             >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5, overhead=1e-6).handling(3, 100)
             6e-06
         """
-        return 2 * self.overhead * messages + sent / self.copying
+        return (self.setup if messages else 0.0) + 2 * self.overhead * messages + sent / self.copying
 
     def refilled(self, moved: int) -> float:
         """The processor seconds that the first message after some segments takes longer.

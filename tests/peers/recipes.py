@@ -61,7 +61,7 @@ def memory(task: Task, recipe: Recipe, ranks: int) -> bool:
     return worst.near
 
 
-ROUNDS, SECONDS, NEAR = 11, 0.3, 0.2
+ROUNDS, SECONDS, NEAR = 7, 0.3, 0.2
 """Rounds of predicting and measuring, the seconds of steps in each, and how near the prediction has to come."""
 QUIET, PATIENCE = 0.05, 60.0
 """Processors that other programs may take in a round, and the seconds after which rounds are no longer repeated."""
