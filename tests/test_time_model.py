@@ -82,6 +82,24 @@ def test_the_first_message_after_segments_takes_longer_by_what_they_evict(moved:
     assert simulated([[*work, sum_, sum_]], [0.0], machine).total == pytest.approx(2 + 2 + longer)
 
 
+def test_what_segments_evict_also_delays_a_start() -> None:
+    machine = dist.Machine(1.0, 1e30, latency=4.0, network=1e30, call=0.0, refill=2.0, cache=100)
+    start = dist.Communication("all_reduce", ("data",), 0, None, 2, request=0)
+    found = simulated([[SegmentCost(1, 100), start, SegmentCost(1, 0), Waiting(0)]], [0.0], machine)
+    assert (found.total, found.hidden) == (1 + 2 + 4, 1)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 20])
+def test_what_is_measured_of_collectives_is_told_of_them(ranks: int) -> None:
+    messages = (ranks - 1) * (2 if ranks > 18 else 1)
+    short, long = measured.Sent(2 + 3 * messages, messages), measured.Sent(2 + 3 * messages + 500, messages, 1000)
+    pair = measured.Sent(2 + 3, 1) if ranks % 2 == 0 and ranks > 2 else None
+    found = measured.Collective.of(short, long, pair)
+    machine = dist.Machine(1.0, 1.0, 0.0, math.inf, 0.0, found.message / 2, 1 / found.byte, setup=found.setup)
+    for sent in (short, long, *([pair] if pair else [])):
+        assert machine.collective(sent.messages, sent.bytes) == pytest.approx(sent.seconds)
+
+
 @pytest.mark.parametrize(("seconds", "total", "hidden"), [(3, 5, 3), (7, 7, 5)])
 def test_between_a_start_and_its_wait_passes_the_longer_time(seconds: int, total: float, hidden: float) -> None:
     machine = dist.Machine(1.0, 1e30, 1.0, 1.0, 0.0)

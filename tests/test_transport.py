@@ -4,6 +4,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import reduce
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -219,3 +220,43 @@ def test_kinds_that_an_element_type_does_not_have(kind: str, dtype: Any) -> None
     ([{1, 2}] * 4, [1, 2, 1, 2]), ([{0, 1}] * 2, [None, None]), ([{5}] * 2, [5, 5]), ([{0}, {1}], [None, None])])
 def test_ranks_that_outnumber_the_processors_take_one_each(allowed: list[set[int]], wanted: list[int | None]) -> None:
     assert [mpi.own_processor(allowed, number) for number in range(len(allowed))] == wanted
+
+
+def test_a_rank_spins_only_where_nothing_else_of_it_runs() -> None:
+    """Its own thread does while no collective runs in the background; that one does while its result is awaited."""
+    def work(rank: int) -> None:
+        t, looked, found = transport(), threading.Event(), list[bool]()
+        assert t.may_spin()
+
+        def background() -> None:
+            found.append(t.may_spin())
+            looked.set()
+            while not t.may_spin():
+                pass
+        handle = t.start("background", background)
+        looked.wait()
+        assert not t.may_spin()
+        handle.wait(timeout=20)                            # which the background has seen, or it would not have ended
+        assert found == [False] and t.may_spin()
+        other = threading.Thread(target=lambda: found.append(t.may_spin()))
+        other.start()
+        other.join()
+        assert found == [False, False]
+
+    threads.run(1, work, timeout=20)
+
+
+@pytest.mark.parametrize("polls", [1, 10, 1000])
+def test_waiting_for_mpi_polls_several_times_before_it_gives_up(polls: int) -> None:
+    """A message that was sent in time may take MPI some polls: this process may have been stopped meanwhile."""
+    tests = iter(range(polls))
+    request = SimpleNamespace(Test=lambda status: next(tests, None) is None)
+    t = threads.ThreadTransport([], 0)
+    vars(t).update(_mpi=SimpleNamespace(Status=lambda: SimpleNamespace(Get_count=lambda unit: 0), BYTE=1,
+                                        Exception=OSError), unfinished={}, check=lambda rank: None)
+    waiting = mpi._Request(t, request, 1, np.empty(0, np.uint8), True)  # type: ignore[arg-type]
+    if polls < 16:
+        waiting.wait(timeout=0)
+    else:
+        with pytest.raises(TimeoutError):
+            waiting.wait(timeout=0)

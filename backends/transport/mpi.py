@@ -2,8 +2,8 @@
 
 A blocking wait of MPI spins, has no end, and does not see that another rank has failed. Waiting here polls the message,
 and now and then the messages of other ranks about themselves, which have a communicator of their own. Between polls it
-yields the processor, to a rank that has none else, and later naps: at once in the thread that communicates while
-another one computes.
+yields the processor to ranks that have no other, and naps once it has waited for long. A thread beside which its rank
+computes, or runs another collective, naps from the start.
 
 Ranks that outnumber the processors of their host take one each, in turns: left to the system, they change processors at
 every nap, two are often on one while another is idle, and they find their data in the caches of the wrong one.
@@ -19,15 +19,16 @@ from typing import Any
 
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.mailbox import Mailbox, check_size
-from mlc.backends.transport.pending import in_background
 from mlc.backends.transport.transport import Array, Transport, as_bytes
 
 _FAILED, _LEFT = 1, 2
 """Tags of messages about the rank itself."""
 _SPIN, _PATIENT = 2e-3, 0.2
-"""Seconds of waiting before which there are no naps between polls, and after which they are long. A nap is longer than
-asked for by the slack of the system's timers, 50 us."""
-_NAP, _LONG_NAP = 0.0, 1e-3
+"""Seconds of waiting before which there are no naps between polls, and after which naps are long."""
+_NAP, _LONG_NAP = 20e-6, 1e-3
+"""Seconds of naps; the system adds 50 us, the slack of its timers."""
+_POLLS = 16
+"""Polls between two looks at the time and at other ranks: MPI may need some to bring what was sent long ago."""
 _CHECK_EVERY = 0.005
 _LATE = 0.5
 """Seconds after a rank has left in which its last messages may still arrive."""
@@ -163,14 +164,14 @@ class _Request:
         return True
 
     def wait(self, timeout: float | None = None) -> None:
-        start = time.monotonic()
-        spin = 0.0 if in_background() else _SPIN
+        t, start, polls = self._transport, time.monotonic(), 0
         while not self.done():
-            waited = time.monotonic() - start
-            self._transport.check(self._other)
-            if timeout is not None and waited > timeout:
-                raise TimeoutError
-            if waited < spin:
+            waited, polls = time.monotonic() - start, polls + 1
+            if polls % _POLLS == 0:
+                t.check(self._other)
+                if timeout is not None and waited > timeout:
+                    raise TimeoutError
+            if waited < _SPIN and t.may_spin():
                 os.sched_yield()
             else:
                 time.sleep(_NAP if waited < _PATIENT else _LONG_NAP)

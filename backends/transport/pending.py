@@ -13,10 +13,13 @@ R = TypeVar("R")
 
 
 class Handle(Generic[R]):
-    """A collective that was started; `wait` gives its result or raises its error."""
+    """A collective that was started; `wait` gives its result or raises its error.
 
-    def __init__(self, name: str, work: Callable[[], R]) -> None:
-        self._name, self._work = name, work
+    awaited  where it is while somebody waits for it
+    """
+
+    def __init__(self, name: str, work: Callable[[], R], awaited: set[Any] | None = None) -> None:
+        self._name, self._work, self._awaited = name, work, set[Any]() if awaited is None else awaited
         self._ended = threading.Event()
         self._results: list[R] = []
         self.error: BaseException | None = None
@@ -36,8 +39,12 @@ class Handle(Generic[R]):
 
     def wait(self, timeout: float | None = None) -> R:
         """The result; `RankError` if it does not come within so many seconds. Its own time-out ends it otherwise."""
-        if not self._ended.wait(timeout):
-            raise timed_out(self._name, ())
+        self._awaited.add(self)
+        try:
+            if not self._ended.wait(timeout):
+                raise timed_out(self._name, ())
+        finally:
+            self._awaited.discard(self)
         if self.error is not None:
             raise self.error
         return self._results[0]
@@ -47,27 +54,33 @@ def _done() -> Any:
     raise AssertionError("a collective runs once")
 
 
-class _WorkerThread(threading.Thread):
-    """The thread of a worker."""
-
-
-def in_background() -> bool:
-    """Whether this is the thread of a worker, beside which its rank computes."""
-    return isinstance(threading.current_thread(), _WorkerThread)
-
-
 class Worker:
-    """A thread that runs handles one by one; it ends with the process, whatever it waits for."""
+    """A thread that runs handles one by one; it ends with the process, whatever it waits for.
+
+    awaited  handles for which somebody waits now
+    """
 
     def __init__(self, name: str) -> None:
         self._queue = SimpleQueue[Handle[Any] | None]()
-        _WorkerThread(target=self._loop, name=name, daemon=True).start()
+        self._last: Handle[Any] | None = None
+        self.awaited = set[Any]()
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
 
     def submit(self, handle: Handle[Any]) -> None:
+        self._last = handle
         self._queue.put(handle)
 
     def stop(self) -> None:
         self._queue.put(None)
+
+    def is_idle(self) -> bool:
+        """Whether it has run all that was submitted."""
+        return self._last is None or self._last.done()
+
+    def is_this_thread(self) -> bool:
+        """Whether it is the thread that asks."""
+        return threading.current_thread() is self._thread
 
     def _loop(self) -> None:
         while (handle := self._queue.get()) is not None:

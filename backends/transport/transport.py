@@ -64,6 +64,7 @@ class Transport(ABC):
         self._sequences: dict[Group, int] = {}
         self._lock = threading.Lock()
         self._worker: Worker | None = None
+        self._thread = threading.get_ident()
 
     @abstractmethod
     def send(self, to: int, tag: int, array: Array) -> Request:
@@ -103,9 +104,16 @@ class Transport(ABC):
         with self._lock:
             if self._worker is None:
                 self._worker = Worker(f"collectives of rank {self.rank}")
-            handle = Handle(name, work)
+            handle = Handle(name, work, self._worker.awaited)
             self._worker.submit(handle)
         return handle
+
+    def may_spin(self) -> bool:
+        """Whether this thread may poll without naps: no other one of its rank computes or runs a collective now."""
+        worker = self._worker
+        if threading.get_ident() == self._thread:
+            return worker is None or worker.is_idle()
+        return worker is not None and worker.is_this_thread() and bool(worker.awaited)
 
     def barrier(self, timeout: float | None = None, group: Group | None = None) -> None:
         """Wait until all ranks (of a group) have called this; the error of a time-out names those that have not."""

@@ -42,15 +42,15 @@ class Cluster(Machine):
         latency: Seconds that a message without content is on its way between hosts.
         network: Bytes that a rank sends to other hosts in a second.
         call: As of `Machine`.
-        overhead: As of `Machine`, of messages of a pipeline.
-        copying: As of `Machine`, of messages of a pipeline.
+        overhead: As of `Machine`, of messages of a pipeline; of collectives, it is a part of what they take.
+        copying: As of `Machine`, likewise.
         begin: As of `Machine`.
         array: As of `Machine`.
         share: As of `Machine`.
         polling: As of `Machine`.
         refill: As of `Machine`.
         cache: As of `Machine`.
-        setup: As of `Machine`, of messages of a pipeline.
+        setup: As of `Machine`, likewise.
         host: Ranks of a host.
         near_latency: Seconds that a message is on its way between ranks of a host.
         near_network: Bytes that a rank sends to others of its host in a second.

@@ -2,6 +2,9 @@
 
 Ranks on one host send by copying: what a message takes is processor time of its sender and its receiver. All ranks
 measure together; where they outnumber the processors, messages take longer by so much, which is taken out again.
+
+What a collective takes is the difference of programs with one and with several of them: of all ranks and of pairs, with
+few and with many bytes, with little and with much memory that is read between them.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ _LONG, _SHORT, _ROUNDS = 10, 50, 5
 _READ = 1 << 20
 """Bytes that are read between two segments, and evict some of what they use from the processor's own caches."""
 _CACHE = 1 << 22
-"""Bytes that evict all of it: twice as many as a processor has for itself."""
+"""Bytes that, once read, leave nothing of what was there before in a processor's own caches: twice as many as these
+have, 2 MiB at most so far."""
 _elsewhere = np.ones(_READ, np.uint8)                      # zeros that nobody has written are all one page of memory
 _LATE = 1e-3
 """Seconds by which a rank is late to see what waiting takes: about as long as in a step."""
@@ -137,16 +141,16 @@ def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
     empty = wrap(np.zeros(1, np.float32))
     add: Any = Compiled(lambda x: x + 1)
     product: Any = Compiled(lambda x: x @ x)
-    around, messages = _around(device_mesh.mesh({"rank": transport.size})), _collectives(mesh._ranks, share)
     near = _on_host(mesh._ranks) == transport.size         # else a network is between them
+    around, collectives = _around(device_mesh.mesh({"rank": transport.size})), _collectives(mesh._ranks, share, near)
 
     def measured() -> Machine:
-        call, (begin, array), sent = _busy(lambda: add(empty)), around(), messages()
+        call, (begin, array), (sent, refill) = _busy(lambda: add(empty)), around(), collectives()
         return Machine(2 * n**3 / max(1e-9, _busy(lambda: product(square)) - call),
                        2 * long.nbytes / max(1e-9, _busy(lambda: add(long)) - call),
                        0.0 if near else sent.message, math.inf if near else 1 / sent.byte, call,
                        sent.message / 2 if near else 0.0, 1 / sent.byte if near else math.inf, begin, array, share,
-                       _polling(mesh._ranks, share), sent.refill, _CACHE, sent.setup)
+                       _polling(mesh._ranks, share), refill, _CACHE, sent.setup)
 
     return measured
 
@@ -183,34 +187,49 @@ def _updating(mesh: DeviceMesh, count: int) -> Any:
 
 
 @dataclass(frozen=True)
-class _Collective:
-    """The seconds that a collective takes by itself, for each message and each byte.
+class Sent:
+    """A collective that was measured: its seconds, and the messages and bytes that a rank sends."""
 
-    refill  how much longer it takes where segments have evicted what it uses
-    """
+    seconds: float
+    messages: int
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Collective:
+    """The seconds that a collective takes by itself, for each message and each byte."""
 
     setup: float
     message: float
     byte: float
-    refill: float
+
+    @staticmethod
+    def of(short: Sent, long: Sent, pair: Sent | None) -> Collective:
+        """That which fits a collective of few bytes, one of many, and if there is one of pairs of ranks, also that."""
+        more = short.messages - pair.messages if pair is not None else 0
+        message = short.seconds / short.messages
+        if pair is not None and more > 0:
+            message = min(message, max(0.0, (short.seconds - pair.seconds) / more))
+        setup = short.seconds - message * short.messages
+        return Collective(setup, message, max(1e-15, (long.seconds - setup - message * long.messages) / long.bytes))
 
 
-def _collectives(mesh: RankMesh, share: float) -> Callable[[], _Collective]:
-    """A function that measures the collectives of a program, of all ranks and of pairs."""
+def _collectives(mesh: RankMesh, share: float, near: bool) -> Callable[[], tuple[Collective, float]]:
+    """A function that measures the collectives of a program, and how much longer one takes where segments have evicted
+    what it uses."""
     n = mesh.transport.size
     if n == 1:
-        return lambda: _Collective(0.0, 0.0, 1e-15, 0.0)
-    pairs = 2 if n % 2 == 0 else n                         # with one message; of two ranks, all is of that
-    kinds = [[_Chain(mesh, *kind, count) for count in (1, _CHAIN + 1)]
-             for kind in ((n, 1, 1), (n, 1 << 16, 1), (n, 1, _CACHE // 4), (pairs, 1, 1))]
+        return lambda: (Collective(0.0, 0.0, 1e-15), 0.0)
+    kinds = [(n, 1, 1), (n, 1 << 16, 1), (n, 1, _CACHE // 4)] + [(2, 1, 1)] * (near and n > 2 and n % 2 == 0)
+    chains = [[_Chain(mesh, *kind, count) for count in (1, _CHAIN + 1)] for kind in kinds]
 
-    def measured() -> _Collective:
-        one, other, cold, pair = ((many.seconds(share) - single.seconds(share)) / _CHAIN for single, many in kinds)
-        short, long = (kind[0].reports(lambda program: {}).collectives[0] for kind in kinds[:2])
-        message = max(0.0, (one - pair) / (n - pairs) if n > pairs else one)
-        setup = max(0.0, one - message * short.messages)
-        byte = (other - setup - message * long.messages) / long.bytes
-        return _Collective(setup, message, max(1e-15, byte), max(0.0, cold - one))
+    def measured() -> tuple[Collective, float]:
+        found = []
+        for single, many in chains:
+            one = single.reports(lambda program: {}).collectives[0]
+            found.append(Sent((many.seconds(share) - single.seconds(share)) / _CHAIN, one.messages, one.bytes))
+        short, long, cold, *pairs = found
+        return Collective.of(short, long, pairs[0] if pairs else None), max(0.0, cold.seconds - short.seconds)
 
     return measured
 
@@ -221,7 +240,8 @@ def _computing(report: Report) -> float:
 
 
 def _polling(mesh: RankMesh, share: float) -> float:
-    """The part of a processor that a rank takes while it waits for another one that computes on it."""
+    """The part of a processor that a rank takes while it waits, not for long, for another one that computes on the same
+    one."""
     found = list[float]()
     for late in range(mesh.transport.size):
         mesh.transport.barrier()
@@ -229,9 +249,9 @@ def _polling(mesh: RankMesh, share: float) -> float:
         while mesh.transport.rank == late and time.perf_counter() < start + _LATE:
             _elsewhere.sum()
         mesh.transport.barrier()
-        if mesh.transport.rank != late:                    # least of those on the same processor
+        if mesh.transport.rank != late:
             found.append((time.thread_time() - used) / (time.perf_counter() - start))
-    return min(*found, share / 2) if found and share < 1 else 0.0
+    return min(*found, share / 2) if found and share < 1 else 0.0    # the least is of those on the same processor
 
 
 class _Chain:

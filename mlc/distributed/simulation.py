@@ -146,30 +146,34 @@ class _Simulation:
             position.left = self.machine.segment(step)
             position.moved += step.moved
             return True
+        position.left, position.moved = self.machine.refilled(position.moved), 0
         if isinstance(step, Waiting):
             begun, _ = position.on_way.pop(step.request)
-            position.left = self.machine.handling(begun.messages, begun.bytes) / 2
+            position.left += self._handled(begun) / 2
         elif step.request >= 0:
             self._begin(position, step)
         elif step.kind == "recv":
-            position.left = self.machine.handling(1, self.arrived[step.tag][1]) / 2
+            position.left += self.machine.handling(1, self.arrived[step.tag][1]) / 2
         elif step.kind == "send":
-            position.left, position.sends = self.machine.handling(1, step.bytes) / 2, step
+            position.left += self.machine.handling(1, step.bytes) / 2
+            position.sends = step
         else:
             before = max(0.0, position.link - self.now) if position.on_way else 0.0
-            position.left = before + self.machine.communication(step)
-        position.left += self.machine.refilled(position.moved)
-        position.moved = 0
+            position.left += before + self.machine.communication(step)
         return True
+
+    def _handled(self, step: Communication) -> float:
+        """The processor seconds of a collective, which are part of all that it takes."""
+        return min(self.machine.communication(step), self.machine.handling(step.messages, step.bytes))
 
     def _begin(self, position: _Position, step: Communication) -> None:
         """Have a collective be on its way: a processor takes half of what it handles now, the rest when it waits.
 
         The network carries the collectives of a position one after the other.
         """
-        handled = self.machine.handling(step.messages, step.bytes)
-        position.left = handled / 2
-        on_way = max(0.0, self.machine.communication(step) - handled)
+        handled = self._handled(step)
+        position.left += handled / 2
+        on_way = self.machine.communication(step) - handled
         position.link = max(self.now + position.left, position.link) + on_way
         position.on_way[step.request] = step, position.link
         position.hidden += on_way

@@ -3,8 +3,9 @@
 A segment takes the time of its arithmetic and that of the bytes that it moves, since its kernels run one after the
 other and few are bound by both, or the time that was measured. A collective takes a latency for each message and the
 time of its bytes (the alpha-beta model), with the messages of `backends/transport`, and so much of the processors at
-both ends (as in the model LogGP). Between a start and its wait, it takes the longer of its time on the network and that
-of the segments; the processors' part is not hidden. Where the ranks of a host outnumber its processors, they share them
+both ends (as in the model LogGP), besides what it takes by itself, and the longer the more segments before it have
+evicted from caches. Between a start and its wait, it takes the longer of its time on the network and that of the
+segments; the processors' part is not hidden. Where the ranks of a host outnumber its processors, they share them
 (`mlc/distributed/simulation.py`).
 
 Example:
@@ -74,10 +75,11 @@ class Machine:
         share: Processors for each rank: less than 1 where the ranks of a host outnumber them. All other numbers are
             those of a rank with a processor of its own.
         polling: Part of a processor that a rank takes while it waits.
-        refill: Seconds of a processor that fetches again what messages need, after segments that moved `cache` bytes.
+        refill: Seconds in which a processor fetches again what it needs to communicate, after segments that moved
+            `cache` bytes.
         cache: Bytes that evict all of that from the caches of a processor.
-        setup: Seconds in which the processor of a rank is busy with a collective, besides its messages; of a message of
-            a pipeline, half of it at each end.
+        setup: Seconds in which the processor of a rank is busy with a collective, besides its messages; with a message
+            of a pipeline half as long, at each end.
 
     Example:
         >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective(6, 60000)
@@ -118,7 +120,7 @@ class Machine:
         return self.call + cost.operations / self.flops + cost.moved / self.memory
 
     def handling(self, messages: int, sent: int) -> float:
-        """The processor seconds that a collective takes of those who send and receive its messages, together.
+        """The processor seconds of a collective: of its rank, and at both ends of the messages that the rank sends.
 
         Args:
             messages: Number of messages.
@@ -130,11 +132,13 @@ class Machine:
         Example:
             >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5, overhead=1e-6).handling(3, 100)
             6e-06
+            >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5, overhead=1e-6, setup=2e-6).handling(3, 100)
+            8e-06
         """
         return (self.setup if messages else 0.0) + 2 * self.overhead * messages + sent / self.copying
 
     def refilled(self, moved: int) -> float:
-        """The processor seconds that the first message after some segments takes longer.
+        """The processor seconds that it takes longer to begin, or to wait for, what is communicated after segments.
 
         Args:
             moved: Bytes that they have moved.

@@ -108,7 +108,7 @@ def measured(plan: dist.plans.Plan, setting: Setting) -> tuple[list[float], list
         machine, transport = dist.measured_machine(mesh), mesh._ranks.transport
         if isinstance(transport, EmulatedNetwork):         # a message takes a processor as long as any of threads does
             machine = replace(machine, latency=transport.latency, network=transport.network, overhead=0.0,
-                              copying=2e9)
+                              setup=0.0, copying=2e9)
         predicted.append(dist.measured_report(step, *args).time(machine).total)
     return list(map(min, found)), predicted, losses[0] == losses[1]
 
