@@ -14,7 +14,7 @@ import numpy as np
 from mlc.dialects.memref import check_indices, strides_of
 from mlc.dialects.tensor.orders import pairs
 from mlc.ir.core import Op, ResultType, Value
-from mlc.ir.types import TYPE_READERS, MemRefType, ScalarType, Type, bf16, f32, to_numpy
+from mlc.ir.types import TYPE_READERS, MemRefType, ScalarType, Type, bf16, f32, i8, i32, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -51,12 +51,20 @@ TYPE_READERS["amx.tile"] = _read_tile
 
 FACTOR, SUMS = TileType((ROWS, 32), bf16), TileType((ROWS, 16), f32)
 """Tiles of terms, in rows or in words of two for each column, and of their sums."""
+BYTES, SUMS_OF_BYTES = TileType((ROWS, 64), i8), TileType((ROWS, 16), i32)
+"""The same of bytes, of which a word has four."""
 
 
 def multiply_bf16(a: Array, b: Array, c: Array) -> Array:
     """The meaning of `TileMulF`: c + a x b, of rows a of terms and rows b of words for each column."""
     columns = b.reshape(b.shape[0], -1, 2).transpose(1, 0, 2).reshape(-1, a.shape[1])
     return pairs(c, a[:, None, :], columns[None])
+
+
+def multiply_bytes(a: Array, b: Array, c: Array) -> Array:
+    """The meaning of `TileMulI`: c + a x b of bytes that are extended already, modulo 2^32."""
+    columns = b.reshape(b.shape[0], -1, 4).transpose(1, 0, 2).reshape(-1, a.shape[1])
+    return np.asarray(c + (a[:, None, :].astype(np.int32) * columns[None].astype(np.int32)).sum(-1, dtype=np.int32))
 
 
 def _tile(op: Op, type: Type) -> TileType:
@@ -124,7 +132,7 @@ class TileLoad(Access, name="amx.tile_load", reads=True):
 
     def interpret(self, frame: Frame) -> Any:
         type = self.result.type
-        return np.ascontiguousarray(self.rows(frame, type)).view(to_numpy(type.dtype))
+        return np.array(self.rows(frame, type), order="C").view(to_numpy(type.dtype))        # a copy: memory may change
 
 
 class TileStore(Access, name="amx.tile_store"):
@@ -168,3 +176,34 @@ class TileMulF(Op, name="amx.tile_mulf", pure=True):
 
     def ref(self, a: Any, b: Any, c: Any) -> Any:
         return multiply_bf16(a, b, c)
+
+
+class TileMulI(Op, name="amx.tile_muli", pure=True):
+    """result[i, j] = c[i, j] + the sum over k and 0 <= q < 4 of a[i, 4k+q] * b[k, 4j+q], modulo 2^32
+
+    The bytes have signs, but those of a with `isZextLhs` and those of b with `isZextRhs`. The factors are two values,
+    since the instruction may not be given one register twice.
+    """
+
+    a: Value
+    b: Value
+    c: Value
+    isZextLhs: bool | None = None
+    isZextRhs: bool | None = None
+    format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)"
+
+    def infer(self) -> Type:
+        self.isZextLhs, self.isZextRhs = self.isZextLhs or None, self.isZextRhs or None    # upstream's unit attributes
+        if (self.a.type, self.b.type, self.c.type) != (BYTES, BYTES, SUMS_OF_BYTES):
+            self.fail(f"multiplies {BYTES} and {BYTES} into {SUMS_OF_BYTES}, not {self.a.type} and {self.b.type} into "
+                      f"{self.c.type}", code="MLC0164")
+        if self.a is self.b:
+            self.fail("multiplies two tiles, not one by itself: load it twice", code="MLC0164")
+        return SUMS_OF_BYTES
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        return "unit" if generic else super().attr_text(name, value, generic)
+
+    def ref(self, a: Any, b: Any, c: Any) -> Any:
+        left, right = (x.view(np.uint8 if zext else np.int8) for x, zext in ((a, self.isZextLhs), (b, self.isZextRhs)))
+        return multiply_bytes(left, right, c)

@@ -95,6 +95,7 @@ class Cpu(Machine):
     scalar_factor     slowdown of operations that are not vectorized
     byte_pairs        whether an instruction adds two products of bytes in each 16-bit lane (SSSE3, AVX2, AVX512BW)
     bf16_tiles        whether tiles of bf16 are multiplied (AMX-BF16), which add in an order of their own
+    byte_tiles        whether tiles of bytes are multiplied (AMX-INT8)
     """
 
     order: ClassVar[str] = "cpu"
@@ -116,6 +117,7 @@ class Cpu(Machine):
     scalar_factor: int = 16                # 32-bit lanes of 512 bits
     byte_pairs: bool = True                # all x86-64-v2
     bf16_tiles: bool = False               # Sapphire Rapids [Intel]
+    byte_tiles: bool = False               # Sapphire Rapids [Intel]
 
 
 @dataclass(frozen=True)
@@ -173,8 +175,9 @@ HOPPER = Gpu(scratch_elements=52 << 10, warpgroup_mma=True, mma_per_cycle=4096, 
 227 KiB of 9.0 [CUDA], in which a row of a vocabulary of 50 thousand words stays in shared memory as f32."""
 
 
-def x86_64(vector_bits: int, bf16_dot: bool = False, byte_dot: bool = False, bf16_tiles: bool = False) -> Cpu:
-    """A processor with SSE, AVX2 or AVX-512, by vector width in bits, which may have AVX512_BF16, AVX512_VNNI and
-    AMX-BF16."""
+def x86_64(vector_bits: int, bf16_dot: bool = False, byte_dot: bool = False, bf16_tiles: bool = False,
+           byte_tiles: bool = False) -> Cpu:
+    """A processor with SSE, AVX2 or AVX-512, by vector width in bits, which may have AVX512_BF16, AVX512_VNNI, AMX-BF16
+    and AMX-INT8."""
     return Cpu(vector_bits=vector_bits, vector_registers=32 if vector_bits >= 512 else 16, bf16_dot=bf16_dot,
-               byte_dot=byte_dot, bf16_tiles=bf16_tiles)
+               byte_dot=byte_dot, bf16_tiles=bf16_tiles, byte_tiles=byte_tiles)

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from mlc.dialects import func, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
-from mlc.dialects.tensor.orders import lanes, terms_of_pairs
+from mlc.dialects.tensor.orders import lanes, terms_of_tiles
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import LANES_ACROSS, Reduce
 from mlc.dialects.tensor.shape import inverse
@@ -284,7 +284,7 @@ def channels_of_blocks(kernel: Kernel) -> int | None:
     axes = set[int | None]()
     for reader, i in kernel.results[0].uses:
         products = list(reader.inside(tensor.DotGeneral)) if isinstance(reader, Kernel) else []
-        blocks = any(op.order is not None and terms_of_pairs(op.order) is not None for op in products)
+        blocks = any(op.order is not None and terms_of_tiles(op.order) is not None for op in products)
         reads = reader.indexing_maps[i].results if isinstance(reader, Kernel) and blocks else ()
         last = dim(len(reader.domain) - 1) if isinstance(reader, Kernel) else None
         axes.add(next((axis for axis, e in enumerate(reads) if e == last), None))

@@ -19,7 +19,8 @@ why    results are bitwise reproducible across machines, schedules and batch siz
   products=tf32, so does one of f32 with a multiple of 8 terms, of which tensor cores use 10 mantissa bits:
   `mma<8, tf32>`. Their results differ bitwise from the other lowerings.
 - With tiles, which processors with AMX have, a product of factors of bf16 with a multiple of 32 terms has the order of
-  their instructions: `pairs<32>`. Its results, too, differ bitwise from the other lowerings. Other numbers of terms,
+  their instructions: `pairs<32>`. Its results, too, differ bitwise from the other lowerings. With byte_tiles, one of
+  bytes with a multiple of 64 terms has `quads<64>`, and the bits of every other order. Other numbers of terms,
   from 16 on, are padded with zeros.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
@@ -43,7 +44,7 @@ from mlc.ir.core import Op, Value, before
 from mlc.ir.diag import UserError
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType, Type, bf16, f16, f32, f64, i32, i64, ui8
+from mlc.ir.types import FloatType, ScalarType, Type, bf16, f16, f32, f64, i8, i32, i64, ui8
 from mlc.passes.forms import DECOMPOSED, FIXED
 
 
@@ -127,18 +128,20 @@ PRODUCTS = ("fma", "mma", "tf32")
 """Lowerings of matrix products; each includes the ones before it."""
 
 
-def run(module: Op, products: str = "fma", lanes: bool = True, tiles: bool = False) -> None:
+def run(module: Op, products: str = "fma", lanes: bool = True, tiles: bool = False, byte_tiles: bool = False) -> None:
     """Rewrite every function of `module`; without `lanes`, which GPUs have no use for, products add in blocks alone,
-    and those of integers as GPUs can share them. With `tiles`, products of bf16 add as AMX does."""
+    and those of integers as GPUs can share them. With `tiles`, products of bf16 add as AMX does; with `byte_tiles`,
+    those of bytes."""
     if products not in PRODUCTS:
         raise UserError(f"pass fix_numerics: products={products}", code="MLC0333", hint="one of " + ", ".join(PRODUCTS))
+    of_tiles = frozenset((bf16,) * tiles + (i8, ui8) * byte_tiles)
     for op in list(module.walk()):
         if op.parent is None or not op.name.startswith("tensor."):
             continue
         with before(op, op.loc.through("fix_numerics")):
-            _widen(op, products, lanes, tiles)
+            _widen(op, products, lanes, of_tiles)
         if op.parent is not None:
-            _fix(op, products, lanes, tiles)
+            _fix(op, products, lanes, of_tiles)
 
 
 def is_expanded(op: Op) -> TypeGuard[Elementwise]:
@@ -146,16 +149,16 @@ def is_expanded(op: Op) -> TypeGuard[Elementwise]:
     return isinstance(op, Elementwise) and op.has_expansion() and isinstance(op.results[0].type.dtype, FloatType)
 
 
-def _fix(op: Op, products: str, lanes: bool, tiles: bool) -> None:
+def _fix(op: Op, products: str, lanes: bool, tiles: OfTiles) -> None:
     if isinstance(op, Reduce):
         if op.order is None:                         # keep an explicit order
             _reduce(op, lanes)
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
-        order = mma_order(op, products) if products != "fma" else pairs_order(op) if tiles else None
+        order = mma_order(op, products) if products != "fma" else tiles_order(op, tiles)
         if order is None and (products != "fma" or tiles):
-            padded = padded_for_mma(op, products) if products != "fma" else padded_for_tiles(op)
+            padded = padded_for_mma(op, products) if products != "fma" else padded_for_tiles(op, tiles)
             if padded is not None:
                 op.replace_by(padded.result)
                 return
@@ -177,7 +180,7 @@ def is_fixed(module: Op) -> bool:
         if isinstance(op, Reduce | tn.DotGeneral | tn.Cumulative):
             if op.order is None or (
                     isinstance(op, tn.DotGeneral) and op.order not in (
-                        product_order(op), product_order(op, False), mma_order(op, "tf32"), pairs_order(op))):
+                        product_order(op), product_order(op, False), mma_order(op, "tf32"), tiles_order(op))):
                 return False
             decided = True
         elif is_expanded(op):
@@ -227,8 +230,8 @@ def stored_rows(factor: Value, contract: list[int]) -> Dim | None:
     return shape[-1] if contract == [len(shape) - 1] else 0
 
 
-BLOCK_OF_PAIRS = 32
-"""Terms that a tile of AMX has, in pairs."""
+BLOCKS_OF_TILES = {bf16: 32, i8: 64, ui8: 64}
+"""Terms that a row of a tile of AMX has, by the type of factors."""
 BLOCK_OF_MMA = {"bf16": 16, "f16": 16, "tf32": 8}
 """Terms that a tensor core adds at a time."""
 
@@ -242,11 +245,26 @@ def mma_order(op: tn.DotGeneral, products: str) -> str | None:
                  if terms % BLOCK_OF_MMA[kind] == 0), None)
 
 
-def pairs_order(op: tn.DotGeneral) -> str | None:
-    """`pairs<32>`, that of tiles of AMX, for f32 products of whole blocks of factors extended from bf16; else None."""
+OfTiles = frozenset[ScalarType]
+"""The types of factors that tiles of a processor multiply."""
+
+
+def tiles_order(op: tn.DotGeneral, tiles: OfTiles = frozenset(BLOCKS_OF_TILES)) -> str | None:
+    """`pairs<32>` or `quads<64>`, those of tiles of AMX, for products of whole blocks of factors extended from types
+    that the tiles multiply; else None."""
+    block = block_on_tiles(op, tiles)
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
-    whole = isinstance(terms, int) and terms and terms % BLOCK_OF_PAIRS == 0
-    return f"pairs<{BLOCK_OF_PAIRS}>" if whole and mma_kinds(op, "mma") == ["bf16"] else None
+    if not block or not isinstance(terms, int) or not terms or terms % block:
+        return None
+    return f"pairs<{block}>" if op.lhs.type.dtype == f32 else f"quads<{block}>"
+
+
+def block_on_tiles(op: tn.DotGeneral, tiles: OfTiles) -> int:
+    """The terms of a block of a product whose factors tiles may multiply, whatever its own terms are; else 0."""
+    from_ = {v.op.operands[0].type.dtype for v in op.operands if isinstance(v.op, tn.Cast)}
+    wide = f32 if from_ == {bf16} else i32 if bf16 not in from_ else None
+    extended = all(isinstance(v.op, tn.Cast) for v in op.operands) and op.lhs.type.dtype == wide
+    return BLOCKS_OF_TILES[from_.pop()] if extended and from_ <= tiles else 0
 
 
 def mma_kinds(op: tn.DotGeneral, products: str) -> list[str]:
@@ -264,7 +282,7 @@ a time, so that every row of a factor starts at a multiple of 16 bytes."""
 
 
 WORTH_TILES = 16
-"""Fewest terms of a product that are padded for tiles of AMX: half of a tile's, for any rows and columns."""
+"""Fewest terms of a product that are padded for tiles of AMX."""
 
 
 def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
@@ -277,13 +295,13 @@ def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
     return made
 
 
-def padded_for_tiles(op: tn.DotGeneral) -> tn.DotGeneral | None:
-    """The same for tiles of AMX: also that of windows, with more elements and channels of zeros."""
-    if mma_kinds(op, "mma") != ["bf16"]:
-        return None
-    made = _padded_windows(op) or _padded_terms(op, WORTH_TILES, BLOCK_OF_PAIRS)
+def padded_for_tiles(op: tn.DotGeneral, tiles: OfTiles) -> tn.DotGeneral | None:
+    """The same for tiles of AMX, for any rows and columns, from WORTH_TILES terms on: also that of windows, with more
+    elements and channels of zeros."""
+    block = block_on_tiles(op, tiles)
+    made = (_padded_windows(op, block) or _padded_terms(op, WORTH_TILES, block)) if block else None
     if made is not None:
-        made.attrs["order"] = pairs_order(made)
+        made.attrs["order"] = tiles_order(made, tiles)
     return made
 
 
@@ -300,7 +318,7 @@ def _padded_terms(op: tn.DotGeneral, fewest: int, block: int) -> tn.DotGeneral |
     return made
 
 
-def _padded_windows(op: tn.DotGeneral) -> tn.DotGeneral | None:
+def _padded_windows(op: tn.DotGeneral, block: int) -> tn.DotGeneral | None:
     """The same product of weights and windows of an image, the rows of which are longer, and have further channels, so
     that the terms of each row are whole blocks; None for other products, and for channels that are whole blocks."""
     windows: list[tn.Windows] = []
@@ -317,7 +335,7 @@ def _padded_windows(op: tn.DotGeneral) -> tn.DotGeneral | None:
                 windows, key=lambda w: w.axis)):
         return None
     terms = sizes.product(op.rhs.type.shape[axis] for _, axis in op.contract)
-    more, wider = sizes_of_rows(size, count)
+    more, wider = sizes_of_rows(size, count, block)
     if (more, wider) == (size, count) or not isinstance(terms, int) or terms < WORTH_TILES:
         return None
     with before(op, op.loc.through("fix_numerics")):
@@ -326,14 +344,15 @@ def _padded_windows(op: tn.DotGeneral) -> tn.DotGeneral | None:
         for w in windows:
             x = tn.Windows(x, w.axis, more if w is last else w.size, w.stride, w.dilation).result
         weights = _padded(op.lhs, {row[0]: more - size, channels[0]: wider - count})
-        return tn.DotGeneral(weights, tn.Cast(x, dtype=f32).result, op.batch, op.contract)
+        return tn.DotGeneral(weights, tn.Cast(x, dtype=op.rhs.type.dtype).result, op.batch, op.contract)
 
 
-def sizes_of_rows(size: int, channels: int) -> tuple[int, int]:
+def sizes_of_rows(size: int, channels: int, block: int = BLOCKS_OF_TILES[bf16]) -> tuple[int, int]:
     """The elements of a row of a window and the channels, no fewer than these, that make whole blocks of terms, and as
     few as possible."""
-    found = [(more, wider) for wider in {channels, *(1 << i for i in range(6) if channels <= 1 << i)}
-             for more in range(size, size + BLOCK_OF_PAIRS) if more * wider % BLOCK_OF_PAIRS == 0]
+    powers = {1 << i for i in range(block.bit_length())}
+    found = [(more, wider) for wider in {channels, *(n for n in powers if n >= channels)}
+             for more in range(size, size + block) if more * wider % block == 0]
     return min(found, key=lambda pair: (pair[0] * pair[1], pair[1]))
 
 
@@ -426,7 +445,7 @@ def _is_narrow(op: Op) -> bool:
         v.type.dtype in _NARROW for v in op.operands)
 
 
-def _widen(op: Op, products: str, lanes: bool, tiles: bool) -> None:
+def _widen(op: Op, products: str, lanes: bool, tiles: OfTiles) -> None:
     """Compute an operation on 16-bit floats in f32."""
     if not _is_narrow(op):
         return

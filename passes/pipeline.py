@@ -203,8 +203,8 @@ KEYS = (64, 128)
 def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
     """Machine-dependent options of a pass that differ from its defaults."""
     if transform.name == "fix_numerics":
-        tiles = isinstance(machine, Cpu) and machine.bf16_tiles
-        changed = {"products": products, "lanes": machine.order == "cpu", "tiles": tiles}
+        of = {"tiles": machine.bf16_tiles, "byte_tiles": machine.byte_tiles} if isinstance(machine, Cpu) else {}
+        changed = {"products": products, "lanes": machine.order == "cpu", **of}
         return tuple((name, value) for name, value in changed.items() if value != transform.defaults[name])
     if transform.name == "hoist_constants":                # on GPUs, products read their factors through shared memory
         cpu = machine.of(Cpu) if machine.order == "cpu" else None

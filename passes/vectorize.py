@@ -24,7 +24,7 @@ from mlc.passes.analysis.accesses import best_dimension, element_width, stride
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import schedule_contraction
 from mlc.passes.schedule.quantized_cpu import schedule_groups, schedule_pairs
-from mlc.passes.schedule.tiles_cpu import schedule_pairs_of_terms
+from mlc.passes.schedule.tiles_cpu import schedule_bytes, schedule_pairs_of_terms
 from mlc.passes.schedule.transforms import tile
 from mlc.passes.schedule.windows import schedule_windows
 
@@ -55,7 +55,8 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
     elif next(kernel.inside(loop.ContractPairs), None) is not None:
         schedule_pairs_of_terms(kernel)
     elif next(kernel.inside(loop.Contract), None) is not None:
-        schedule_contraction(kernel, machine)
+        if not (machine.byte_tiles and schedule_bytes(kernel)):
+            schedule_contraction(kernel, machine)
     elif kernel.schedule.vector >= 0:
         if (dim := across_lanes(kernel, machine)) is not None:
             tile(kernel, dim, fit(kernel.domain[dim], lanes_along(kernel, dim, machine), 1), vector=True)

@@ -42,7 +42,8 @@ def _machine(vector_bits: int, features: Collection[str]) -> Cpu:
     """The model of a processor with vectors of this width."""
     wide = vector_bits == 512
     tiles = wide and {"amx-tile", "amx-bf16", "avx512bf16"} <= {*features}
-    return x86_64(vector_bits, wide and "avx512bf16" in features, wide and "avx512vnni" in features, tiles)
+    bytes = wide and {"amx-tile", "amx-int8", "avx512vnni"} <= {*features}
+    return x86_64(vector_bits, wide and "avx512bf16" in features, wide and "avx512vnni" in features, tiles, bytes)
 
 
 LEVELS = {

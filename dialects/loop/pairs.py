@@ -1,4 +1,4 @@
-"""Products of bf16 that add their terms in pairs, as the tiles of AMX do."""
+"""Products on tiles, as AMX has: of bf16, whose terms are added in pairs, and of bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ from mlc.dialects.tensor.orders import pairs
 from mlc.ir.affine import AffineMap, step_along
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import Type, bf16, f32
+from mlc.ir.types import ScalarType, Type, bf16, f32, i8, i32
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
 
-BLOCK, WORD, SIDE = 32, 2, 16
-"""The terms of a block, those of a row of a tile, and of a word, and the rows and columns of a tile of sums."""
+BLOCK, SIDE = 32, 16
+"""The terms of a block of bf16, those of a row of a tile, and the rows and columns of a tile of sums."""
+
+
+def terms_of_block(dtype: ScalarType) -> int:
+    """The terms of a row of a tile, 64 bytes."""
+    return int(SIDE * i32.width // dtype.width)
 
 
 def distance_of_rows(map: AffineMap, buffer: Value, m: int, k: int, terms: Dim) -> int | None:
@@ -30,8 +35,9 @@ def distance_of_rows(map: AffineMap, buffer: Value, m: int, k: int, terms: Dim) 
     terms along k in each of their rows; None if there is no such distance."""
     place = position(map, buffer)
     step = step_along(place, m)
-    found = words_of_runs(place, k, terms, bf16) if isinstance(terms, int) else None
-    in_rows = found is not None and found[0] % BLOCK == 0 and found[1] == WORD
+    dtype = buffer.type.dtype
+    found = words_of_runs(place, k, terms, dtype) if isinstance(terms, int) else None
+    in_rows = found is not None and found[0] % terms_of_block(dtype) == 0 and found[1] == i32.width // dtype.width
     return step if in_rows and isinstance(step, int) and step > 0 else None
 
 
@@ -64,6 +70,8 @@ class ContractPairs(Combining, name="loop.contract_pairs"):
 class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
     """sums[p] = sums[p] + the sum over dimension dim of the panels, in blocks of 32, as contract_pairs adds each
 
+    Panels may also have bytes, in blocks of 64, with signs but for those that are `unsigned`; sums wrap as i32 does.
+
     It is done for all points of both panels, and `from_zero` without what sums has before. The panels are interleaved
     along dim: `rows` has the terms of a row one after the other, `columns` words of neighbouring columns side by side.
 
@@ -78,6 +86,17 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
     dim: int
     from_zero: bool = False
     pitch: int = 0
+    unsigned: str = "none"
+    enums = {"unsigned": ("none", "rows", "columns", "both")}
+
+    @property
+    def block(self) -> int:
+        """The terms of a block."""
+        return terms_of_block(self.rows.type.dtype)
+
+    def is_unsigned(self, panel: str) -> bool:
+        """Whether the bytes of a panel, `rows` or `columns`, have no sign."""
+        return self.unsigned in (panel, "both")
 
     def infer(self) -> tuple[Type, ...]:
         sums = as_scratch(self, self.sums)
@@ -85,8 +104,12 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
         column = columns.dims[-1]
         if rows.dims[-1] != self.dim or column == self.dim or column in rows.dims:
             self.fail(f"{rows} and {columns} are not rows of terms and columns side by side", code="MLC0151")
-        if sums.dtype != f32 or sums.dims[-1] != column or {*sums.dims} != {*rows.dims, *columns.dims} - {self.dim}:
+        dtype = f32 if rows.dtype == bf16 else i32
+        if (sums.dtype, columns.dtype) != (dtype, rows.dtype) or sums.dims[-1] != column or (
+                {*sums.dims} != {*rows.dims, *columns.dims} - {self.dim}):
             self.fail(f"{sums} is no memory for the sums of {rows} and {columns}", code="MLC0151")
+        if self.unsigned != "none" and dtype != i32:
+            self.fail(f"the {self.unsigned} of {rows} and {columns} have signs", code="MLC0151")
         return ()
 
     def whole_points(self, d: int) -> int:
@@ -96,8 +119,8 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
 
     def panel(self, v: Value) -> ScratchType:
         """The type of a panel, an operand."""
-        if interleaved(self, v, reversed=False) != self.dim or v.type.dtype != bf16:
-            self.fail(f"{v.type} is no panel of bf16 that is interleaved along d{self.dim}", code="MLC0151")
+        if interleaved(self, v, reversed=False) != self.dim or v.type.dtype not in (bf16, i8):
+            self.fail(f"{v.type} is no panel of bf16 or bytes that is interleaved along d{self.dim}", code="MLC0151")
         return as_scratch(self, v)
 
     def verify_op(self) -> None:
@@ -108,8 +131,9 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
         while isinstance(around, For):
             sizes += [around.step] if around.dim == self.dim else []
             around = around.parent_op
-        if self.dim < kernel.parallel or any(not isinstance(n, int) or n % BLOCK for n in sizes):
-            self.fail(f"slices of {sizes[-1]} terms along d{self.dim} are no whole blocks of {BLOCK}", code="MLC0151")
+        if self.dim < kernel.parallel or any(not isinstance(n, int) or n % self.block for n in sizes):
+            self.fail(f"slices of {sizes[-1]} terms along d{self.dim} are no whole blocks of {self.block}",
+                      code="MLC0151")
         self.verify_rows(kernel)
 
     def verify_rows(self, kernel: Kernel) -> None:
@@ -146,10 +170,18 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
         here = tuple(place)
         total = np.zeros_like(sums.elements[here]) if self.from_zero else sums.elements[here]
         lhs, rhs = (self.aligned(panel, sums.dims, total.shape) for panel in (rows, columns))
-        for k in range(0, lhs.shape[-1], BLOCK):
-            total = pairs(total, lhs[..., k: k + BLOCK], rhs[..., k: k + BLOCK])
+        for k in range(0, lhs.shape[-1], self.block):
+            total = self.added(total, lhs[..., k: k + self.block], rhs[..., k: k + self.block])
         sums.elements[here] = total
         return []
+
+    def added(self, total: Any, lhs: Any, rhs: Any) -> Any:
+        """Sums with those of a block of terms, which lie along the last axis."""
+        if self.rows.type.dtype == bf16:
+            return pairs(total, lhs, rhs)
+        lhs, rhs = (x.view(np.uint8 if self.is_unsigned(panel) else np.int8).astype(np.int32)
+                    for panel, x in (("rows", lhs), ("columns", rhs)))
+        return total + (lhs * rhs).sum(-1, dtype=np.int32)
 
     def aligned(self, panel: ScratchBuffer, dims: Sequence[int], shape: Sequence[int]) -> np.ndarray[Any, Any]:
         """The elements of a panel along the dimensions of the sums, of which it may lack some, and then its terms."""

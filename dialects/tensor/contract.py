@@ -30,7 +30,7 @@ from mlc.ir.affine import dim
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType, f32, f64, to_numpy
+from mlc.ir.types import TensorType, f32, f64, i32, to_numpy
 
 
 class DotGeneral(TensorOp, name="tensor.dot_general"):
@@ -76,8 +76,9 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
                                 symbols=sizes.symbols(lhs.shape[i], rhs.shape[j]))
         if self.order is not None and (block := block_of_matrices(self.order)) is not None:
             terms = sizes.product(lhs.shape[i] for i, _ in self.contract)
-            if lhs.dtype != f32 or not isinstance(terms, int) or terms % block:
-                self.refuse(f"{self.order} adds whole blocks of f32: not {terms} terms of {lhs.dtype}", "MLC0116")
+            dtype = i32 if self.order.startswith("quads") else f32
+            if lhs.dtype != dtype or not isinstance(terms, int) or terms % block:
+                self.refuse(f"{self.order} adds whole blocks of {dtype}: not {terms} terms of {lhs.dtype}", "MLC0116")
         elif self.order is not None and terms_in_block(self.order) is None:
             terms = sizes.product(lhs.shape[i] for i, _ in self.contract)
             if run_length(self.order):

@@ -20,6 +20,8 @@
                 are a chain, those at odd places another; the sum of both is added to the total. Subnormal numbers count
                 as zeros with their signs: those of factors, of every step, and of the total. It is what the tiles of
                 AMX compute.
+    "quads<64>" of a matrix product in i32 of bytes, with or without sign: the terms in blocks of 64, as the tiles of
+                AMX take them. The sum of integers has the same bits in every order.
 
 A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A step of the chains of a
 matrix product is fma(a, b, total), rounded once; its lanes have no runs, and L divides the number of terms. The
@@ -128,10 +130,15 @@ def terms_of_pairs(order: str) -> int | None:
     return 32 if order == "pairs<32>" else None
 
 
+def terms_of_tiles(order: str) -> int | None:
+    """The terms of a block of `pairs<32>` or `quads<64>`, as the tiles of AMX take; None for the other orders."""
+    return 64 if order == "quads<64>" else terms_of_pairs(order)
+
+
 def block_of_matrices(order: str) -> int | None:
-    """The terms of a block of `mma<K, T>` or `pairs<32>`, of which products have whole ones; None for other orders."""
+    """The terms of a block of `mma<K, T>`, `pairs<32>` or `quads<64>`, of which products have whole ones; or None."""
     block = terms_of_mma(order)
-    return terms_of_pairs(order) if block is None else block[0]
+    return terms_of_tiles(order) if block is None else block[0]
 
 
 def tf32(x: Array) -> Array:

@@ -34,7 +34,7 @@ from mlc.ir.affine import dims_of
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import Loc
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType
+from mlc.ir.types import FloatType, bf16
 
 ABOUT = 64
 """The number that stands for a symbolic size where operations are compared."""
@@ -68,8 +68,10 @@ def operations(kernel: Kernel, op: InKernel) -> Dim:
 
 def number(kernel: Kernel) -> str:
     """The kind of number that a kernel multiplies, of those that the roofline of a machine knows."""
-    kinds = {ContractInterleaved: "bf16", ContractPanels: "bf16", ContractBytes: "int8"}
-    return next((kind for op, kind in kinds.items() if next(kernel.inside(op), None) is not None), "f32")
+    for op in kernel.walk():
+        if isinstance(op, ContractPanels | ContractInterleaved | ContractBytes):
+            return "bf16" if op.operands[1].type.dtype == bf16 else "int8"       # that of a factor
+    return "f32"
 
 
 def moved(kernel: Kernel) -> Dim:

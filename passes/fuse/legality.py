@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IterationDomain
-from mlc.dialects.tensor.orders import lanes_of_product, order_of, terms_of_pairs
+from mlc.dialects.tensor.orders import lanes_of_product, order_of, terms_of_tiles
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
@@ -45,8 +45,8 @@ class Legality:
             return False
         if isinstance(op, tn.DotGeneral):
             types = [widened_from(v) for v in op.operands]
-            if terms_of_pairs(order_of(op)) is not None:
-                return True                              # a product of any size reads bf16
+            if terms_of_tiles(order_of(op)) is not None:
+                return True                              # a product of any size reads bf16, or bytes
             return not order_of(op).startswith("mma<") and self.narrow.issuperset(types) and (
                 types[0] == bf16 or types[0] != types[1]) and not any(reads_few_rows(op, v) for v in op.operands)
         return (moves_elements(op) and not isinstance(op, tn.Pack) and not is_done_before_tensor_cores(op)
@@ -277,7 +277,7 @@ def reads_elements(op: tn.DotGeneral, factor: Value) -> bool:
     panels = panels_of(other, widened=True)
     if panels_of(other) is not None or panels is None:
         return panels is not None
-    if op.order is not None and (block := terms_of_pairs(op.order)) is not None:
+    if op.order is not None and (block := terms_of_tiles(op.order)) is not None:
         rows = [factor.type.shape[pair[op.rhs is factor]] for pair in op.contract[-2:]]
         return sizes.modulo(sizes.product(rows), block) == 0 or sizes.modulo(rows[-1], block) == 0
     return isinstance(panels.x.op, tn.Unpack) and panels.x.type.dtype.width == 8

@@ -16,7 +16,7 @@ from math import prod
 from mlc.dialects import tensor
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, cast, reshape
-from mlc.dialects.tensor.orders import terms_of_pairs
+from mlc.dialects.tensor.orders import terms_of_tiles
 from mlc.dialects.tensor.packed import packed
 from mlc.ir import sizes
 from mlc.ir.changes import allowed
@@ -130,8 +130,9 @@ def axis_of_words(op: tensor.DotGeneral, side: int, x: Value, lead: int, narrow:
     of many rows of the other factor: the last axis of terms. -1 if there is none."""
     other = _as_stored(op.operands[1 - side], narrow)
     axes = [pair[side] - lead for pair in op.contract]
-    if {x.type.dtype, other.type.dtype} not in ({bf16}, {i8, ui8}) or other is op.operands[1 - side] or not (
-            axes and min(axes) >= 0):
+    types = {x.type.dtype, other.type.dtype}
+    if not (types in ({bf16}, {i8, ui8}) or (is_on_tiles(op) and types <= {i8, ui8})) or (
+            other is op.operands[1 - side] or not axes or min(axes) < 0):
         return -1
     rows = sizes.product(op.operands[1 - side].type.shape[a] for a in op.free(1 - side))
     whole = x.type.shape[axes[-1]] % (i32.width // x.type.dtype.width) == 0
@@ -141,7 +142,7 @@ def axis_of_words(op: tensor.DotGeneral, side: int, x: Value, lead: int, narrow:
 
 def is_on_tiles(op: tensor.DotGeneral) -> bool:
     """Whether tiles of a matrix unit multiply, which read words for any number of rows."""
-    return op.order is not None and terms_of_pairs(op.order) is not None
+    return op.order is not None and terms_of_tiles(op.order) is not None
 
 
 def multiplies_last_first(op: tensor.DotGeneral, x: Value) -> bool:

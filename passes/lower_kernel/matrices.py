@@ -1,4 +1,5 @@
-"""Lowering of products of bf16 whose terms are added in pairs: on tiles of AMX, where their factors are in panels.
+"""Lowering of products on tiles of AMX, where their factors are in panels: of bf16, whose terms are added in pairs, and
+of bytes; and of those of bf16 elsewhere.
 
 A step of a sum multiplies two tiles of rows by two of columns, so that each tile that is loaded is used twice and all
 eight are in registers. The last rows and columns may be those of one tile: panels and sums have memory for whole ones,
@@ -12,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from mlc.dialects import amx, arith, loop, math, memref, scf, vector
-from mlc.dialects.loop.pairs import BLOCK, SIDE, distance_of_rows
+from mlc.dialects.loop.pairs import SIDE, distance_of_rows
 from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
-from mlc.ir.types import MemRefType, VectorType, f32, index
+from mlc.ir.types import MemRefType, ScalarType, VectorType, f32, i8, index
 from mlc.passes.lower_kernel import memory
 from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.interleaved import extent
@@ -56,10 +57,12 @@ class Product:
 
     def __init__(self, low: Lowering, op: loop.ContractPanels, place: dict[int, Value]) -> None:
         self.low, self.op, self.place = low, op, place
-        self.blocks = low.number(sizes.divide(extent(low, op.dim), BLOCK))
+        self.blocks = low.number(sizes.divide(extent(low, op.dim), op.block))
         self.m, self.n = op.rows.type.dims[-2], op.columns.type.dims[-1]
         self.first = op.rows.type.dims[-3] if op.pitch else self.m     # that of the first index of a row
-        self.zeros = _zeros(4) if op.from_zero else []
+        self.of_bytes = op.rows.type.dtype == i8
+        self.factor, self.tile = (amx.BYTES, amx.SUMS_OF_BYTES) if self.of_bytes else (amx.FACTOR, amx.SUMS)
+        self.zeros = _zeros(4, self.tile.dtype) if op.from_zero else []
 
     @property
     def count(self) -> Dim:
@@ -105,17 +108,24 @@ class Product:
         if not isinstance(op.rows.op, loop.Words):
             word = arith.MulI(block, arith.constant(SIDE, index)).result
             place = (*self.before(op.rows, self.m), self.at(op.rows, self.m, row), word)
-            return amx.TileLoad(self.matrix(op.rows, self.m, op.dim), place, amx.FACTOR).result
+            return amx.TileLoad(self.matrix(op.rows, self.m, op.dim), place, self.factor).result
         words = op.rows.op
         distance = distance_of_rows(words.map, words.buffer, self.m, op.dim, low.kernel.domain[op.dim])
         assert distance is not None
         at = {d: low.named(f"i{d}", here) for d, here in self.place.items()}
-        at[op.dim] = low.named("block", block) * BLOCK
+        at[op.dim] = low.named("block", block) * op.block
         start, = self.places(words, at, lambda place: [place])
         first = arith.AddI(start, arith.MulI(row, arith.constant(distance, index)).result).result
         flat, _ = memory.flatten(low, words.buffer)
-        rows = memref.reinterpret(flat, first, [SIDE, BLOCK], [distance, 1])
-        return amx.TileLoad(rows, (arith.constant(0, index),) * 2, amx.FACTOR).result
+        rows = memref.reinterpret(flat, first, [SIDE, op.block], [distance, 1])
+        return amx.TileLoad(rows, (arith.constant(0, index),) * 2, self.factor).result
+
+    def multiplied(self, a: Value, b: Value, total: Value) -> Value:
+        """The sums with those of a tile of rows and one of columns."""
+        if not self.of_bytes:
+            return amx.TileMulF(a, b, total).result
+        unsigned = (self.op.is_unsigned(panel) or None for panel in ("rows", "columns"))
+        return amx.TileMulI(a, b, total, *unsigned).result
 
     def places(self, words: loop.Words, at: Mapping[int, Dim], of: Callable[[Dim], Sequence[Dim]]) -> list[Value]:
         """Numbers of the place in memory of a point at offsets from the start of the current block."""
@@ -139,16 +149,16 @@ class Product:
         return _reshaped(buffer, (prod(buffer.type.shape) // distance, distance)), row, start
 
 
-def _zeros(count: int) -> list[Value]:
+def _zeros(count: int, dtype: ScalarType) -> list[Value]:
     """So many tiles of zeros in memory, each with all of its rows in one place, from which it is loaded: a tile that is
     made once for several sums would be copied, for which there is no instruction."""
-    line = VectorType((SIDE,), f32)
-    buffer = memref.Alloca(MemRefType((count * SIDE,), f32), alignment=4 * SIDE).result
+    line = VectorType((SIDE,), dtype)
+    buffer = memref.Alloca(MemRefType((count * SIDE,), dtype), alignment=4 * SIDE).result
     for i in range(count):
-        vector.Store(arith.constant(0.0, line), buffer, (arith.constant(i * SIDE, index),))
+        vector.Store(arith.constant(0.0 if dtype == f32 else 0, line), buffer, (arith.constant(i * SIDE, index),))
     return [memref.ReinterpretCast(
         buffer, (), (), (), static_offsets=(i * SIDE,), static_sizes=(SIDE, SIDE), static_strides=(0, 1),
-        type=MemRefType((SIDE, SIDE), f32, (0, 1), i * SIDE)).result for i in range(count)]
+        type=MemRefType((SIDE, SIDE), dtype, (0, 1), i * SIDE)).result for i in range(count)]
 
 
 def _reshaped(buffer: Value, shape: tuple[int, ...]) -> Value:
@@ -207,8 +217,8 @@ def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequen
     right = [product.first_words(j) for j in columns]
     places = [product.sum_at(i, arith.constant(j, index)) for i in rows for j in columns]
     zero = arith.constant(0, index)
-    totals = [amx.TileLoad(product.zeros[i], (zero, zero), amx.SUMS).result if op.from_zero else
-              amx.TileLoad(sums, at, amx.SUMS).result for i, at in enumerate(places)]
+    totals = [amx.TileLoad(product.zeros[i], (zero, zero), product.tile).result if op.from_zero else
+              amx.TileLoad(sums, at, product.tile).result for i, at in enumerate(places)]
     around = scf.loop(arith.constant(0, index), product.blocks, arith.constant(1, index), totals, f"i{op.dim}")
     with at_end(around.block), low.scoped():
         word = arith.MulI(around.counter, arith.constant(SIDE, index)).result
@@ -217,10 +227,10 @@ def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequen
         for i, total in enumerate(around.carried):       # what is loaded late comes while others multiply
             if i < width:
                 matrix, first, start = right[i]
-                b.append(amx.TileLoad(matrix, (arith.AddI(first, word).result, start), amx.FACTOR).result)
+                b.append(amx.TileLoad(matrix, (arith.AddI(first, word).result, start), product.factor).result)
             if i % width == 0:
                 a = product.tile_of_rows(rows[i // width], around.counter)
-            updated.append(amx.TileMulF(a, b[i % width], total).result)
+            updated.append(product.multiplied(a, b[i % width], total))
         scf.Yield(tuple(updated))
     for at, total in zip(places, around.results):
         amx.TileStore(sums, at, total)

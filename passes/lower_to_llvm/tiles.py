@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlc.dialects import amx, llvm
-from mlc.dialects.llvm.tiles import LOAD, MULTIPLY_BF16, STORE, ZERO
+from mlc.dialects.llvm.tiles import LOAD, MULTIPLY_BF16, MULTIPLY_BYTES, STORE, ZERO
 from mlc.ir.core import Value
 from mlc.ir.types import i16
 from mlc.passes.lower_to_llvm.lowering import Lowering, rule
@@ -40,7 +40,16 @@ def _store(low: Lowering, op: amx.TileStore) -> None:
 
 @rule(amx.TileMulF)
 def _multiply(low: Lowering, op: amx.TileMulF) -> list[Value]:
+    return [_product(low, op, MULTIPLY_BF16)]
+
+
+@rule(amx.TileMulI)
+def _multiply_bytes(low: Lowering, op: amx.TileMulI) -> list[Value]:
+    return [_product(low, op, MULTIPLY_BYTES[bool(op.isZextLhs), bool(op.isZextRhs)])]
+
+
+def _product(low: Lowering, op: amx.TileMulF | amx.TileMulI, name: str) -> Value:
     rows, width = _sizes(op.c.type)
     _, terms = _sizes(op.a.type)
     args = (rows, width, terms, *map(low.one, (op.c, op.a, op.b)))
-    return [llvm.CallIntrinsic(MULTIPLY_BF16, args, types=(llvm.x86_amx,)).result]
+    return llvm.CallIntrinsic(name, args, types=(llvm.x86_amx,)).result

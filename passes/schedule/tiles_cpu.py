@@ -14,14 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from mlc.dialects import loop
+from mlc.dialects import arith, loop
 from mlc.dialects.loop import For, Kernel, ScratchType
-from mlc.dialects.loop.pairs import BLOCK, distance_of_rows
+from mlc.dialects.loop.pairs import distance_of_rows, terms_of_block
 from mlc.ir.affine import step_along
 from mlc.ir.core import Value, before
+from mlc.ir.types import i8
 from mlc.passes.schedule.contraction_cpu import has_more_rows, vector_dimension
 from mlc.passes.schedule.extents import ceil, even, guess
-from mlc.passes.schedule.factors import Factor, factor
+from mlc.passes.schedule.factors import Factor, extended, extension_of, factor
 from mlc.passes.schedule.transforms import (
     contraction,
     enclosing_loops,
@@ -53,26 +54,53 @@ EPILOGUE = 8
 
 def schedule_pairs_of_terms(kernel: Kernel) -> None:
     """The schedule of a kernel with a `loop.contract_pairs`."""
-    n = vector_dimension(kernel)
-    if n is None:
+    if (n := vector_dimension(kernel)) is None:
         return
+    n, rows = with_columns_last(kernel, n)
+    if has_rows_of_tiles(kernel, rows, n):
+        schedule_tiles(kernel, rows, n)
+    else:
+        schedule_vectors(kernel, rows, n)
+
+
+def schedule_bytes(kernel: Kernel) -> bool:
+    """The schedule of a kernel with a sum of products of bytes on tiles; whether it has one."""
+    sum, contract = contraction(kernel)
+    k, start, n = contract.dim, sum.operands[0].op, vector_dimension(kernel)
+    if n is None or not isinstance(contract, loop.Contract) or contract.in_lanes or not (
+            isinstance(start, loop.Full) and start.value == 0) or sum.unroll:
+        return False
+    bytes = all(isinstance(extension_of(v), arith.ExtSI | arith.ExtUI) for v in (contract.lhs, contract.rhs))
+    terms = kernel.domain[k]
+    if not bytes or kernel.schedule.tile[k] != 1 or not isinstance(terms, int) or terms % terms_of_block(i8):
+        return False
+    n, rows = with_columns_last(kernel, n)
+    if not has_rows_of_tiles(kernel, rows, n):
+        return False
+    schedule_tiles(kernel, rows, n)
+    return True
+
+
+def with_columns_last(kernel: Kernel, n: int) -> tuple[int, list[int]]:
+    """The dimension of columns, which is the last one then if there are more rows, and those of rows."""
     left, right = sides(kernel, n)
     if n != kernel.parallel - 1 and has_more_rows(kernel, left, right, n):
         interchange(kernel, [*(d for d in range(kernel.parallel) if d != n), n])
         n = kernel.parallel - 1
         left, right = sides(kernel, n)
-    rows = [d for d in range(kernel.parallel) if kernel.domain[d] != 1 and d in left.type.dims
-            and d not in right.type.dims]
-    if not rows or guess(kernel.domain[rows[-1]]) < FEW or not is_on_tiles(kernel, left, right, n):
-        schedule_vectors(kernel, rows, n)
-        return
-    schedule_tiles(kernel, rows, n)
+    return n, [d for d in range(kernel.parallel) if kernel.domain[d] != 1 and d in left.type.dims
+               and d not in right.type.dims]
+
+
+def has_rows_of_tiles(kernel: Kernel, rows: list[int], n: int) -> bool:
+    """Whether there are enough rows for tiles, and factors that have rows and columns of them."""
+    return bool(rows) and guess(kernel.domain[rows[-1]]) >= FEW and is_on_tiles(kernel, *sides(kernel, n), n)
 
 
 def sides(kernel: Kernel, n: int) -> tuple[Value, Value]:
-    """The factors of a product: that of rows, and that of the columns along n."""
+    """The factors of a product as they are stored: that of rows, and that of the columns along n."""
     _, contract = contraction(kernel)
-    left, right = contract.lhs, contract.rhs
+    left, right = (extended(v) or v for v in (contract.lhs, contract.rhs))
     return (right, left) if n in left.type.dims and n not in right.type.dims else (left, right)
 
 
@@ -100,8 +128,9 @@ def schedule_tiles(kernel: Kernel, rows: list[int], n: int) -> None:
     if place is not None:
         schedule_rows_in_memory(kernel, place, n)
         return
-    slice, divided = even(terms, SLICE, BLOCK), terms > SLICE
-    tile(kernel, m, even(kernel.domain[m], min(ROWS, CACHE // (2 * slice)), LANES))
+    dtype = sides(kernel, n)[0].type.dtype
+    slice, divided = even(terms, SLICE, terms_of_block(dtype)), terms > SLICE
+    tile(kernel, m, even(kernel.domain[m], min(ROWS, CACHE // (dtype.itemsize * slice)), LANES))
     tile(kernel, n, even(kernel.domain[n], columns_of_task(kernel, n, SUMS if divided else COLUMNS), PANEL),
          vector=True, lanes=LANES)
     if divided:
@@ -135,7 +164,7 @@ def rows_in_memory(kernel: Kernel, rows: list[int], n: int, k: int) -> Rows | No
         return None
     terms = kernel.domain[k]
     distance = distance_of_rows(load.map, load.buffer, m, k, terms)
-    if distance is None or not isinstance(terms, int) or 2 * PANEL * terms > CACHE:
+    if distance is None or not isinstance(terms, int) or left.type.dtype.itemsize * PANEL * terms > CACHE:
         return None
     most = max(2, ceil(extent, LANES)) * LANES            # points of whole tiles, or of two where they fill none
     for line in rows[-2:-1]:
@@ -178,7 +207,7 @@ def multiply_panels(kernel: Kernel, n: int, place: Rows | None = None) -> None:
     sum, contract = contraction(kernel)
     k, start = contract.dim, sum.operands[0].op
     left, right = sides(kernel, n)
-    load = left.op
+    load, unsigned = left.op, unsigned_panels(kernel, left)
     if place is not None and isinstance(load, loop.Load):
         with before(outside(contract, left), contract.loc):
             type = ScratchType(tuple(sorted(left.type.dims)), left.type.dtype)
@@ -193,13 +222,21 @@ def multiply_panels(kernel: Kernel, n: int, place: Rows | None = None) -> None:
         divided = isinstance(start, loop.LoadScratch)
         sums = start.scratch if isinstance(start, loop.LoadScratch) else memory_of_sums(kernel, contract.result)
         loop.ContractPanels(sums, rows, columns, dim=k, from_zero=not divided,
-                            pitch=place.pitch if place is not None else 0)
+                            pitch=place.pitch if place is not None else 0, unsigned=unsigned)
     if divided:
         along.erase()
     else:
         with before(sum, contract.loc):
             sum.replace_by(loop.LoadScratch(sums).result)
     record(kernel, "multiply_panels", dim=f"{k}", rows="packed" if place is None else "in place")
+
+
+def unsigned_panels(kernel: Kernel, left: Value) -> str:
+    """The panels of bytes without sign, of which the factor `left` is that of rows."""
+    _, contract = contraction(kernel)
+    names = {"rows" if extended(v) is left else "columns" for v in (contract.lhs, contract.rhs)
+             if isinstance(extension_of(v), arith.ExtUI)}
+    return "both" if len(names) == 2 else names.pop() if names else "none"
 
 
 def memory_of_sums(kernel: Kernel, tile: Value) -> Value:
@@ -210,12 +247,15 @@ def memory_of_sums(kernel: Kernel, tile: Value) -> Value:
 
 def columns_in_memory(kernel: Kernel, right: Value, along: For, k: int) -> Value | None:
     """A panel of columns that is read where it is, if all of its words are at the same distance."""
-    words = in_words(kernel, right, along, k)
+    load, terms = right.op, kernel.domain[k]
+    found = loop.words_of_runs(loop.position(load.map, load.buffer), k, terms, right.type.dtype) \
+        if isinstance(load, loop.Load) and isinstance(terms, int) else None
+    words = in_words(kernel, right, along, k) if found is not None and found[0] == terms else None
     if words is None:
         return None
     assert isinstance(words.op, loop.Words)
-    (run, distance), shape = words.op.runs, words.op.buffer.type.shape
-    if run == kernel.domain[k] and None not in shape and prod(shape) % distance == 0:
+    (_, distance), shape = words.op.runs, words.op.buffer.type.shape
+    if None not in shape and prod(shape) % distance == 0:
         return words
     words.op.erase()
     return None

@@ -436,7 +436,8 @@ def block_of_terms(op: Product) -> int:
     if isinstance(op, tn.DotGroups):
         return op.layout.group // 4
     order = order_of(op)
-    return terms_in_block(order) or block_of_matrices(order) or lanes_of_product(op)
+    exact = order.startswith("quads")                      # one after the other, until a schedule puts them on tiles
+    return terms_in_block(order) or (None if exact else block_of_matrices(order)) or lanes_of_product(op)
 
 
 def number_tile(value: float, dtype: ScalarType) -> Value:

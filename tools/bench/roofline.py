@@ -121,7 +121,9 @@ def _programs(features: str) -> dict[str, tuple[str, int, Any]]:
         found["bf16"] = _tile_loop("@llvm.x86.tdpbf16ps.internal"), TILES * 2 * 16 * 16 * 32, c_float
     elif "+avx512bf16" in features:
         found["bf16"] = _loop(dots, floats, "<32 x bfloat>", True, count), 64 * count, c_float
-    if "+avx512vnni" in features:
+    if isinstance(machine, Cpu) and machine.byte_tiles:
+        found["int8"] = _tile_loop("@llvm.x86.tdpbusd.internal"), TILES * 2 * 16 * 16 * 64, c_float
+    elif "+avx512vnni" in features:
         found["int8"] = _loop("@llvm.x86.avx512.vpdpbusd.512", integers, "<64 x i8>", True, count), 128 * count, c_int32
     return found
 

@@ -21,3 +21,16 @@ func.func @f(%c: !amx.tile<16x16xf32>) {
   %r = amx.tile_mulf %a, %a, %c : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>  // error: error[MLC0164]: amx.tile_mulf: multiplies two tiles, not one by itself: load it twice
   func.return
 }
+// -----
+func.func @f(%c: !amx.tile<16x16xi32>) {
+  %a = amx.tile_zero : !amx.tile<16x64xi8>
+  %r = amx.tile_muli %a, %a, %c : !amx.tile<16x64xi8>, !amx.tile<16x64xi8>, !amx.tile<16x16xi32>  // error: error[MLC0164]: amx.tile_muli: multiplies two tiles, not one by itself: load it twice
+  func.return
+}
+// -----
+func.func @f(%c: !amx.tile<16x16xf32>) {
+  %a = amx.tile_zero : !amx.tile<16x64xi8>
+  %b = amx.tile_zero : !amx.tile<16x64xi8>
+  %r = amx.tile_muli %a, %b, %c : !amx.tile<16x64xi8>, !amx.tile<16x64xi8>, !amx.tile<16x16xf32>  // error: error[MLC0164]: amx.tile_muli: multiplies !amx.tile<16x64xi8> and !amx.tile<16x64xi8> into !amx.tile<16x16xi32>, not
+  func.return
+}

@@ -64,3 +64,25 @@ func.func @f(%x: memref<8x32xbf16>) {
   }
   func.return
 }
+// -----
+func.func @f(%x: memref<8x64xi8>) {
+  loop.kernel {symbols = [], domain = [8, 8, 96], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xi32>
+    %a = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xi8>
+    %b = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xi8>
+    loop.contract_panels %s, %a, %b {dim = 2} : (!loop.scratch<d0xd1xi32>, !loop.scratch<d0xd2xi8>, !loop.scratch<d2xd1xi8>) -> ()  // error: error[MLC0151]: loop.contract_panels: slices of 96 terms along d2 are no whole blocks of 64
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<8x32xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 32], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xf32>
+    %a = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+    %b = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    loop.contract_panels %s, %a, %b {dim = 2, unsigned = "rows"} : (!loop.scratch<d0xd1xf32>, !loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: the rows of !loop.scratch<d0xd2xbf16> and !loop.scratch<d2xd1xbf16> have signs
+    loop.end
+  }
+  func.return
+}
