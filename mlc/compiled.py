@@ -244,6 +244,9 @@ class CompiledFunction:
         """
         from mlc.backends.target import Target
         from mlc.lowered import Lowered
+        if self.freeze and self.direct is not None:        # which takes the calls, and has the weights as constants
+            lowered: Lowered = self.direct.lower(*args, level=level, **keywords)
+            return lowered
         call = self.signature.bind_types(args, keywords)
         vendor = call.target_device.partition(":")[0]
         gpu = None if call.target_device == CPU else self.placement.target or Target.default(vendor)

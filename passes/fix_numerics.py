@@ -230,6 +230,8 @@ def stored_rows(factor: Value, contract: list[int]) -> Dim | None:
     return shape[-1] if contract == [len(shape) - 1] else 0
 
 
+ROWS_OF_TILES = 4
+"""Fewest rows, and columns, of a product of bytes on tiles."""
 BLOCKS_OF_TILES = {bf16: 32, i8: 64, ui8: 64}
 """Terms that a row of a tile of AMX has, by the type of factors."""
 BLOCK_OF_MMA = {"bf16": 16, "f16": 16, "tf32": 8}
@@ -264,7 +266,15 @@ def block_on_tiles(op: tn.DotGeneral, tiles: OfTiles) -> int:
     from_ = {v.op.operands[0].type.dtype for v in op.operands if isinstance(v.op, tn.Cast)}
     wide = f32 if from_ == {bf16} else i32 if bf16 not in from_ else None
     extended = all(isinstance(v.op, tn.Cast) for v in op.operands) and op.lhs.type.dtype == wide
-    return BLOCKS_OF_TILES[from_.pop()] if extended and from_ <= tiles else 0
+    if not extended or not from_ <= tiles or (wide == i32 and is_of_few_rows(op)):
+        return 0
+    return BLOCKS_OF_TILES[from_.pop()]
+
+
+def is_of_few_rows(op: tn.DotGeneral) -> bool:
+    """Whether a product is known to have so few rows, or columns, that its bytes are not on tiles."""
+    counts = [sizes.product(v.type.shape[a] for a in op.free(i)) for i, v in enumerate(op.operands)]
+    return any(isinstance(n, int) and n < ROWS_OF_TILES for n in counts)
 
 
 def mma_kinds(op: tn.DotGeneral, products: str) -> list[str]:

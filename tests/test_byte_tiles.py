@@ -5,6 +5,7 @@ Every level is interpreted everywhere; native code needs a processor with AMX, a
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ import mlc
 from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import Entry, build
 from mlc.dialects import loop
+from mlc.frontend.functions.quantized import conv_integer
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.passes import pipeline
@@ -90,15 +92,18 @@ def factors(what: tuple[Any, ...], m: int, n: int, k: int) -> tuple[list[Array],
 
 
 @cache
-def product(*what: Any) -> Entry:
-    """The compiled product."""
+def product(*what: Any) -> tuple[Entry, bool]:
+    """The compiled product, and whether it is on tiles."""
     module = pipeline.lower(parse_module(text(*what)), "loop", machine=host().machine)
-    return build(pipeline.resume(module, machine=host().machine), host()).entry("main")
+    on_tiles = any(module.inside(loop.ContractPanels))
+    return build(pipeline.resume(module, machine=host().machine), host()).entry("main"), on_tiles
 
 
-def check(what: tuple[Any, ...], m: int, n: int, k: int) -> None:
+def check(what: tuple[Any, ...], m: int, n: int, k: int, on_tiles: bool = True) -> None:
     args, wanted = factors(what, m, n, k)
-    np.testing.assert_array_equal(product(*what).call(args)[0], wanted, strict=True)
+    entry, found = product(*what)
+    assert found == on_tiles
+    np.testing.assert_array_equal(entry.call(args)[0], wanted, strict=True)
 
 
 SHAPES = [(40, 64, 64), (64, 40, 128), (100, 130, 576), (33, 40, 64), (5, 33, 64), (3, 70, 64), (1, 70, 128),
@@ -109,7 +114,7 @@ SHAPES = [(40, 64, 64), (64, 40, 128), (100, 130, 576), (33, 40, 64), (5, 33, 64
 @pytest.mark.parametrize("case", thinned(itertools.product(SHAPES, TRANSPOSES, SIGNS), 6))
 def test_known_sizes(case: tuple[tuple[int, int, int], tuple[bool, bool], tuple[str, str]]) -> None:
     shape, transposes, signs = case
-    check((signs, *shape, *transposes), *shape)
+    check((signs, *shape, *transposes), *shape, on_tiles=shape[0] >= 4)
 
 
 @native
@@ -162,11 +167,13 @@ def test_a_factor_may_be_multiplied_by_itself() -> None:
 
 
 @pytest.mark.parametrize("level", pipeline.LEVELS)
-def test_every_level_has_the_same_bits(level: str) -> None:
-    what = ("ui8", "i8"), 20, 33, 64, False, True
+@pytest.mark.parametrize("what", [
+    (("ui8", "i8"), 20, 33, 64, False, True), (("i8", "i8"), 18, 17, 128, True, False),
+    (("ui8", "ui8"), 5, 20, 3200, False, False), (("i8", "ui8"), 20, 17, 40, False, False, 2)])
+def test_every_level_has_the_same_bits(what: tuple[Any, ...], level: str) -> None:
     module = parse_module(text(*what))
     pipeline.lower(module, level, machine=MACHINE)
-    args, wanted = factors(what, 20, 33, 64)
+    args, wanted = factors(what, *what[1:4])
     np.testing.assert_array_equal(run_function(module, "main", args)[0], wanted, strict=True)
 
 
@@ -185,25 +192,79 @@ def test_tiles_are_for_more_than_a_few_rows() -> None:
     assert [panels(MACHINE, rows) for rows in (3, 4, "M")] == [0, 1, 1]
 
 
-# -- networks ---------------------------------------------------------------------------------------------------------
+# -- convolutions -----------------------------------------------------------------------------------------------------
 IMAGES = [(1, 64, 32, 14, 14, 3, 1, 1), (2, 64, 40, 7, 7, 3, 1, 1), (1, 128, 32, 28, 28, 3, 2, 1),
           (1, 192, 64, 9, 30, 1, 1, 0), (1, 256, 64, 15, 7, 3, 1, 1), (1, 64, 32, 14, 14, 1, 2, 0),
-          (1, 3, 64, 40, 38, 7, 2, 3), (2, 3, 32, 17, 17, 3, 2, 1), (1, 24, 32, 9, 9, 3, 1, 1)]
+          (1, 3, 64, 40, 38, 7, 2, 3), (2, 3, 32, 17, 17, 3, 2, 1), (1, 24, 32, 9, 9, 3, 1, 1),
+          (1, 160, 64, 7, 7, 1, 1, 0), (1, 32, 32, 7, 7, 3, 1, 1), (1, 96, 32, 12, 12, 3, 1, 1),
+          (1, 64, 32, 3, 3, 3, 1, 1)]
 """Samples, channels, those of the result, height, width, size of a window, stride and padding."""
 
 
-@native
-@pytest.mark.parametrize("image", IMAGES)
-def test_convolutions_have_the_bits_of_code_without_tiles(image: tuple[int, ...]) -> None:
-    """Two layers, of which the second one reads what the first one writes."""
+def convolution(image: tuple[int, ...], after: bool) -> tuple[Callable[[Any, Any], Any], list[Array], Array]:
+    """A function of an image and of filters, arguments, and its result. After another convolution, an image has its
+    channels last."""
     samples, channels, out, *sides, size, stride, padding = image
-    rng = np.random.default_rng(0)
-    model = mlc.nn.Sequential(mlc.nn.Conv2d(channels, channels, 1), mlc.nn.ReLU(),
-                              mlc.nn.Conv2d(channels, out, size, stride, padding), mlc.nn.ReLU()).eval()
-    x = mlc.tensor(rng.standard_normal((samples, channels, *sides)).astype(np.float32))
+    x, w = numbers("ui8", (samples, channels, *sides), 1), numbers("i8", (out, channels, size, size), 2)
+    same = mlc.tensor(np.eye(channels, dtype=np.int8).reshape(channels, channels, 1, 1))
+
+    def f(x: Any, w: Any) -> Any:
+        zero = mlc.tensor(np.uint8(3))
+        if after:
+            x = mlc.clamp(conv_integer(x, same, zero), 0, 255).byte()
+        return conv_integer(x, w, zero, stride=stride, padding=padding)
+
+    around = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), constant_values=3)
+    windows = np.lib.stride_tricks.sliding_window_view(around, (size, size), (2, 3))[:, :, ::stride, ::stride]
+    return f, [x, w], np.einsum("nchwij,ocij->nohw", windows.astype(np.int32), w.astype(np.int32))
+
+
+@native
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("image", IMAGES)
+def test_convolutions(image: tuple[int, ...], after: bool) -> None:
+    f, (x, w), wanted = convolution(image, after)
+    weights = mlc.tensor(w)
+    compiled = mlc.compile(lambda x: f(x, weights), freeze=True)
+    np.testing.assert_array_equal(np.asarray(compiled(mlc.tensor(x))), wanted, strict=True)
+    module = mlc.lower(compiled, [mlc.tensor(x)], level="loop").module
+    products = list(module.inside(loop.ContractPanels))
+    assert len(products) == 1 + (after and image[1] >= 16)
+
+
+WINDOWS = """func.func @main(%x: tensor<14x14x{0}xui8>, %w: tensor<40x3x3x{0}xi8>) -> tensor<40x12x12xi32> {{
+  %0 = tensor.windows %x {{axis = 0, size = 3}} : (tensor<14x14x{0}xui8>) -> tensor<12x3x14x{0}xui8>
+  %1 = tensor.windows %0 {{axis = 2, size = 3}} : (tensor<12x3x14x{0}xui8>) -> tensor<12x3x12x3x{0}xui8>
+  %2 = tensor.cast %1 : tensor<12x3x12x3x{0}xui8> to tensor<12x3x12x3x{0}xi32>
+  %3 = tensor.cast %w : tensor<40x3x3x{0}xi8> to tensor<40x3x3x{0}xi32>
+  %4 = tensor.dot_general %3, %2 {{batch = [], contract = [[1, 1], [2, 3], [3, 4]]}}
+    : (tensor<40x3x3x{0}xi32>, tensor<12x3x12x3x{0}xi32>) -> tensor<40x12x12xi32>
+  func.return %4 : tensor<40x12x12xi32>
+}}"""
+
+
+@pytest.mark.parametrize("level", ["cascadelake", "sapphirerapids"])
+@pytest.mark.parametrize("channels", [16, 32, 64, 96])
+def test_no_more_of_a_row_of_windows_is_read_than_it_has(channels: int, level: str) -> None:
+    """A row of three elements of 32 channels has 96 bytes, one and a half times as many as are read at a time."""
+    if not host().runs(LEVELS[level]):
+        pytest.skip(f"no {level}")
+    x, w = numbers("ui8", (14, 14, channels), 1), numbers("i8", (40, 3, 3, channels), 2)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int32), (3, 3), (0, 1))
+    module = pipeline.lower(parse_module(WINDOWS.format(channels)), machine=LEVELS[level].machine)
+    found = build(module, LEVELS[level]).entry("main").call([x, w])[0]
+    np.testing.assert_array_equal(found, np.einsum("yxcij,oijc->oyx", windows, w.astype(np.int32)), strict=True)
+
+
+@native
+@pytest.mark.parametrize("size, stride", [(3, 1), (1, 1), (3, 2), (1, 2)])
+def test_convolutions_between_others_pack_nothing(size: int, stride: int) -> None:
+    """Weights are in panels, and an image has its channels last."""
+    model = mlc.nn.Sequential(mlc.nn.Conv2d(64, 64, 3, padding=1), mlc.nn.ReLU(),
+                              mlc.nn.Conv2d(64, 64, size, stride, size // 2), mlc.nn.ReLU()).eval()
+    x = mlc.tensor(np.random.default_rng(0).standard_normal((1, 64, 14, 14)).astype(np.float32))
     quantized = mlc.quantization.quantize(model, [(x,)])
     lowered = mlc.lower(mlc.compile(quantized, freeze=True), [x], level="loop")
-    assert any(lowered.module.inside(loop.ContractPanels))
-    with mlc.no_grad():
-        np.testing.assert_array_equal(np.asarray(mlc.compile(quantized, freeze=True)(x)), np.asarray(quantized(x)),
-                                      strict=True)
+    *_, product = lowered.module.inside(loop.ContractPanels)
+    assert [type(v.op) for v in (product.rows, product.columns)] == [loop.Words, loop.Words]
+    assert (product.pitch > 0) == ((size, stride) != (1, 1))

@@ -318,3 +318,9 @@ def test_constants_that_do_not_fit_are_refused(sources: list[int], tmp_path: Pat
     edited(path, change)
     with pytest.raises(mlc.UserError, match="MLC0571"):
         mlc.load(path)
+
+
+def test_what_is_lowered_of_a_frozen_module_is_what_runs() -> None:
+    """Its weights are constants there, as in the code of its calls."""
+    frozen, x = mlc.compile(nn.Linear(20, 64).eval(), freeze=True), mlc.ones(40, 20)
+    assert "@main_constants" in str(mlc.lower(frozen, [x], level="loop"))

@@ -21,8 +21,8 @@ from mlc.ir.types import ScalarType, Type, bf16, f32, i8, i32
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
 
-BLOCK, SIDE = 32, 16
-"""The terms of a block of bf16, those of a row of a tile, and the rows and columns of a tile of sums."""
+SIDE = 16
+"""The rows and columns of a tile of sums, and the words of a row of terms."""
 
 
 def terms_of_block(dtype: ScalarType) -> int:

@@ -33,7 +33,7 @@ def run(module: Op, panels: bool = False, pairs: bool = False, quads: bool = Fal
     narrow = frozenset((bf16,) * pairs + (i8, ui8) * quads)
     if any(CONSTANTS in function.attrs for function in func.functions(module)):
         outline_constants(module, panels, narrow)
-    for function in func.functions(module) if panels and pairs else ():
+    for function in func.functions(module) if panels and narrow else ():
         pack_weights(function, narrow)
 
 

@@ -192,17 +192,20 @@ def _prefetch(low: Lowering, op: loop.Prefetch) -> None:
 @rule(loop.Load)
 def _load(low: Lowering, op: loop.Load) -> None:
     where = access(low, op)
-    if only_fills_pairs(op) and is_transposed(low, where, address(low, where), 2 * low.lanes) is not None:
+    panel = filled_panel(op)
+    run = panel.terms_of_word * low.lanes if panel is not None else 0
+    if run and is_transposed(low, where, address(low, where), run) is not None:
         low.scope.unread[op.result] = where
     else:
         load(low, op.result, where)
 
 
-def only_fills_pairs(op: loop.Load) -> bool:
-    """Whether a load only fills a panel whose elements lie two by two, so that pairs of them can be transposed."""
+def filled_panel(op: loop.Load) -> loop.Scratch | None:
+    """The panel of words that a load does nothing but fill, so that its words can be transposed; or None."""
     stores = [user.scratch.op for user in op.result.users if isinstance(user, loop.StoreScratch)]
-    return op.mask is None and len(op.result.uses) == 1 and any(
-        isinstance(scratch, loop.Scratch) and scratch.interleaved >= 0 for scratch in stores)
+    if op.mask is not None or len(op.result.uses) != 1:
+        return None
+    return next((panel for panel in stores if isinstance(panel, loop.Scratch) and panel.interleaved >= 0), None)
 
 
 def load(low: Lowering, tile: Value, access: Access) -> None:

@@ -19,7 +19,7 @@ from mlc.dialects.loop import For, Kernel, ScratchType
 from mlc.dialects.loop.pairs import distance_of_rows, terms_of_block
 from mlc.ir.affine import step_along
 from mlc.ir.core import Value, before
-from mlc.ir.types import i8
+from mlc.ir.types import i8, i32
 from mlc.passes.schedule.contraction_cpu import has_more_rows, vector_dimension
 from mlc.passes.schedule.extents import ceil, even, guess
 from mlc.passes.schedule.factors import Factor, extended, extension_of, factor
@@ -38,14 +38,15 @@ from mlc.passes.schedule.transforms import (
 
 LANES, PANEL = 16, 32
 """Columns of a tile, and of a panel: two tiles."""
-SLICE = 1536
-"""Most terms of a slice: sums are loaded and stored once for each."""
+SLICE = 3072
+"""Most bytes of the terms of a slice of a row: sums are loaded and stored once for each."""
 ROWS, COLUMNS, SUMS = 512, 1024, 512
 """Most rows and columns of a block, and most columns of one whose sums lie in memory."""
 CACHE = 1 << 20
 """Bytes of the packed rows of a block, or of a panel: half of the second cache of every processor with AMX."""
 TASKS, WORK = 8, 1 << 25
-"""Tasks that there should be of a product, and multiply-adds that each should have at least: some 30 microseconds."""
+"""Tasks that there should be of a product, and multiply-adds that each should have at least: of bf16 some 30
+microseconds."""
 FEW = 4
 """Fewest rows on tiles: fewer are added as columns are read, with no panels to fill."""
 EPILOGUE = 8
@@ -94,7 +95,8 @@ def with_columns_last(kernel: Kernel, n: int) -> tuple[int, list[int]]:
 
 def has_rows_of_tiles(kernel: Kernel, rows: list[int], n: int) -> bool:
     """Whether there are enough rows for tiles, and factors that have rows and columns of them."""
-    return bool(rows) and guess(kernel.domain[rows[-1]]) >= FEW and is_on_tiles(kernel, *sides(kernel, n), n)
+    many = prod(guess(kernel.domain[d]) for d in rows) >= FEW
+    return bool(rows) and many and is_on_tiles(kernel, *sides(kernel, n), n)
 
 
 def sides(kernel: Kernel, n: int) -> tuple[Value, Value]:
@@ -129,7 +131,8 @@ def schedule_tiles(kernel: Kernel, rows: list[int], n: int) -> None:
         schedule_rows_in_memory(kernel, place, n)
         return
     dtype = sides(kernel, n)[0].type.dtype
-    slice, divided = even(terms, SLICE, terms_of_block(dtype)), terms > SLICE
+    most = SLICE // dtype.itemsize
+    slice, divided = even(terms, most, terms_of_block(dtype)), terms > most
     tile(kernel, m, even(kernel.domain[m], min(ROWS, CACHE // (dtype.itemsize * slice)), LANES))
     tile(kernel, n, even(kernel.domain[n], columns_of_task(kernel, n, SUMS if divided else COLUMNS), PANEL),
          vector=True, lanes=LANES)
@@ -217,7 +220,8 @@ def multiply_panels(kernel: Kernel, n: int, place: Rows | None = None) -> None:
     along = next(op for op in enclosing_loops(sum) if op.dim not in right.type.dims)
     columns = columns_in_memory(kernel, right, along, k)
     if columns is None:
-        columns = packed(kernel, right, n, 2 * LANES if is_transposed(factor(right), n, k) else 0, k)
+        words = i32.width // right.type.dtype.width * LANES
+        columns = packed(kernel, right, n, words if is_transposed(factor(right), n, k) else 0, k)
     with before(along, contract.loc):
         divided = isinstance(start, loop.LoadScratch)
         sums = start.scratch if isinstance(start, loop.LoadScratch) else memory_of_sums(kernel, contract.result)

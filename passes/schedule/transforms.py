@@ -390,13 +390,15 @@ def run_of(factor: Value, k: int, blocks: Sequence[int]) -> int:
 def lanes_of_copy(factor: Value, k: int, block: Dim) -> int:
     """The lanes of the longest vectors by which a block of a factor is copied as it is, or is zero; 0 if it is computed
     or not whole vectors."""
-    lanes = VECTOR // factor.type.dtype.width
+    lanes = gcd(VECTOR // factor.type.dtype.width, block) if isinstance(block, int) else 0
+    if lanes < i32.width:
+        return 0
     loads = [op for op in slice_of(factor) if isinstance(op, loop.Load) and k in op.result.type.dims]
     if any(op.tiles or step_along(loop.position(op.map, op.buffer), k, lanes) != 1 for op in loads):
         return 0
     computed = any(r.type.dtype not in (factor.type.dtype, index, i1) for op in slice_of(factor) for r in op.results
                    if isinstance(r.type, TileType))
-    return 0 if computed or not isinstance(block, int) or block % lanes else lanes
+    return 0 if computed else lanes
 
 
 def slice_of(value: Value) -> list[Op]:

@@ -36,8 +36,8 @@ FAULTS: tuple[Fault, ...] = (
                            "guest.ops for user in self.graph.readers(op)) for op in home.ops)"),
     rows("fusion", "fuse")(EPILOGUES, "if any(group.ops[op] != group.domain.points for op in _crossing(graph, group, "
                            "rest)):", "if any(group.ops[op] is None for op in _crossing(graph, group, rest)):"),
-    rows("schedule", "schedule")(TILES, "if run == kernel.domain[k] and None not in shape", "if None not in shape",
-                                 ops="dot_general"),
+    rows("schedule", "schedule")(TILES, "if found is not None and found[0] == terms else None",
+                                 "if found is not None else None", ops="dot_general"),
     rows("gpu", "schedule")(ATTENTION, "whole = all(2 * n % ROW_BYTES == 0 for n in (features, *[width] * "
                             "len(sums)))", "whole = 2 * features % ROW_BYTES == 0"),
     rows("gpu", "tensor_to_loop")(FLASH, "whole = isinstance(count, int) and count % op.block == 0",
