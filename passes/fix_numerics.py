@@ -21,7 +21,7 @@ why    results are bitwise reproducible across machines, schedules and batch siz
 - With tiles, which processors with AMX have, a product of factors of bf16 with a multiple of 32 terms has the order of
   their instructions: `pairs<32>`. Its results, too, differ bitwise from the other lowerings. With byte_tiles, one of
   bytes with a multiple of 64 terms has `quads<64>`, and the bits of every other order. Other numbers of terms,
-  from 16 on, are padded with zeros.
+  from 16 on, are padded with zeros; of bytes, with a third as many zeros at most.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -293,6 +293,8 @@ a time, so that every row of a factor starts at a multiple of 16 bytes."""
 
 WORTH_TILES = 16
 """Fewest terms of a product that are padded for tiles of AMX."""
+WORTH_ZEROS = 3
+"""Terms of a product of bytes that there are at least for each zero that is added."""
 
 
 def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
@@ -308,8 +310,11 @@ def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
 def padded_for_tiles(op: tn.DotGeneral, tiles: OfTiles) -> tn.DotGeneral | None:
     """The same for tiles of AMX, for any rows and columns, from WORTH_TILES terms on: also that of windows, with more
     elements and channels of zeros."""
-    block = block_on_tiles(op, tiles)
-    made = (_padded_windows(op, block) or _padded_terms(op, WORTH_TILES, block)) if block else None
+    block, terms = block_on_tiles(op, tiles), sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+    of_bytes = op.lhs.type.dtype == i32                    # whose bits are the same with other instructions
+    if not block or not isinstance(terms, int) or (of_bytes and WORTH_ZEROS * (-terms % block) > terms):
+        return None
+    made = _padded_windows(op, block) or _padded_terms(op, WORTH_TILES, block)
     if made is not None:
         made.attrs["order"] = tiles_order(made, tiles)
     return made

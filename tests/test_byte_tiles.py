@@ -107,14 +107,14 @@ def check(what: tuple[Any, ...], m: int, n: int, k: int, on_tiles: bool = True) 
 
 
 SHAPES = [(40, 64, 64), (64, 40, 128), (100, 130, 576), (33, 40, 64), (5, 33, 64), (3, 70, 64), (1, 70, 128),
-          (17, 16, 3200), (300, 200, 64), (40, 33, 197), (1, 33, 40), (64, 64, 32), (64, 64, 31), (20, 30, 1300)]
+          (17, 16, 3200), (300, 200, 64), (40, 33, 197), (1, 33, 40), (64, 64, 48), (64, 64, 47), (20, 30, 1300)]
 
 
 @native
 @pytest.mark.parametrize("case", thinned(itertools.product(SHAPES, TRANSPOSES, SIGNS), 6))
 def test_known_sizes(case: tuple[tuple[int, int, int], tuple[bool, bool], tuple[str, str]]) -> None:
     shape, transposes, signs = case
-    check((signs, *shape, *transposes), *shape, on_tiles=shape[0] >= 4)
+    check((signs, *shape, *transposes), *shape, on_tiles=shape[0] >= 4 and -shape[2] % 64 <= shape[2] // 3)
 
 
 @native
@@ -169,7 +169,7 @@ def test_a_factor_may_be_multiplied_by_itself() -> None:
 @pytest.mark.parametrize("level", pipeline.LEVELS)
 @pytest.mark.parametrize("what", [
     (("ui8", "i8"), 20, 33, 64, False, True), (("i8", "i8"), 18, 17, 128, True, False),
-    (("ui8", "ui8"), 5, 20, 3200, False, False), (("i8", "ui8"), 20, 17, 40, False, False, 2)])
+    (("ui8", "ui8"), 5, 20, 3200, False, False), (("i8", "ui8"), 20, 17, 50, False, False, 2)])
 def test_every_level_has_the_same_bits(what: tuple[Any, ...], level: str) -> None:
     module = parse_module(text(*what))
     pipeline.lower(module, level, machine=MACHINE)
@@ -228,8 +228,9 @@ def test_convolutions(image: tuple[int, ...], after: bool) -> None:
     compiled = mlc.compile(lambda x: f(x, weights), freeze=True)
     np.testing.assert_array_equal(np.asarray(compiled(mlc.tensor(x))), wanted, strict=True)
     module = mlc.lower(compiled, [mlc.tensor(x)], level="loop").module
-    products = list(module.inside(loop.ContractPanels))
-    assert len(products) == 1 + (after and image[1] >= 16)
+    _, channels, *_, size, _, _ = image
+    terms = [channels * size**2] + [channels] * after
+    assert len(list(module.inside(loop.ContractPanels))) == sum(-n % 64 <= n // 3 for n in terms)
 
 
 WINDOWS = """func.func @main(%x: tensor<14x14x{0}xui8>, %w: tensor<40x3x3x{0}xi8>) -> tensor<40x12x12xi32> {{
