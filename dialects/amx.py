@@ -57,14 +57,18 @@ BYTES, SUMS_OF_BYTES = TileType((ROWS, 64), i8), TileType((ROWS, 16), i32)
 
 def multiply_bf16(a: Array, b: Array, c: Array) -> Array:
     """The meaning of `TileMulF`: c + a x b, of rows a of terms and rows b of words for each column."""
-    columns = b.reshape(b.shape[0], -1, 2).transpose(1, 0, 2).reshape(-1, a.shape[1])
-    return pairs(c, a[:, None, :], columns[None])
+    return pairs(c, a[:, None, :], _columns(b, 2)[None])
 
 
 def multiply_bytes(a: Array, b: Array, c: Array) -> Array:
     """The meaning of `TileMulI`: c + a x b of bytes that are extended already, modulo 2^32."""
-    columns = b.reshape(b.shape[0], -1, 4).transpose(1, 0, 2).reshape(-1, a.shape[1])
-    return np.asarray(c + (a[:, None, :].astype(np.int32) * columns[None].astype(np.int32)).sum(-1, dtype=np.int32))
+    products = a[:, None, :].astype(np.int32) * _columns(b, 4)[None].astype(np.int32)
+    return np.asarray(c + products.sum(-1, dtype=np.int32))
+
+
+def _columns(b: Array, word: int) -> Array:
+    """The terms of each column, of rows of words of so many."""
+    return b.reshape(b.shape[0], -1, word).transpose(1, 0, 2).reshape(-1, word * b.shape[0])
 
 
 def _tile(op: Op, type: Type) -> TileType:
@@ -153,6 +157,16 @@ class TileStore(Access, name="amx.tile_store"):
         return []
 
 
+def _sums(op: TileMulF | TileMulI, factor: TileType, sums: TileType) -> TileType:
+    """The type of the sums of a product of two tiles of a type; IRError for other operands."""
+    if (op.a.type, op.b.type, op.c.type) != (factor, factor, sums):
+        op.fail(f"multiplies {factor} and {factor} into {sums}, not {op.a.type} and {op.b.type} into {op.c.type}",
+                code="MLC0164")
+    if op.a is op.b:
+        op.fail("multiplies two tiles, not one by itself: load it twice", code="MLC0164")
+    return sums
+
+
 class TileMulF(Op, name="amx.tile_mulf", pure=True):
     """result[i, j] = c[i, j] + (sum over k of a[i, 2k] * b[k, 2j] + sum over k of a[i, 2k+1] * b[k, 2j+1])
 
@@ -167,12 +181,7 @@ class TileMulF(Op, name="amx.tile_mulf", pure=True):
     format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def infer(self) -> Type:
-        if (self.a.type, self.b.type, self.c.type) != (FACTOR, FACTOR, SUMS):
-            self.fail(f"multiplies {FACTOR} and {FACTOR} into {SUMS}, not {self.a.type} and {self.b.type} into "
-                      f"{self.c.type}", code="MLC0164")
-        if self.a is self.b:
-            self.fail("multiplies two tiles, not one by itself: load it twice", code="MLC0164")
-        return SUMS
+        return _sums(self, FACTOR, SUMS)
 
     def ref(self, a: Any, b: Any, c: Any) -> Any:
         return multiply_bf16(a, b, c)
@@ -194,12 +203,7 @@ class TileMulI(Op, name="amx.tile_muli", pure=True):
 
     def infer(self) -> Type:
         self.isZextLhs, self.isZextRhs = self.isZextLhs or None, self.isZextRhs or None    # upstream's unit attributes
-        if (self.a.type, self.b.type, self.c.type) != (BYTES, BYTES, SUMS_OF_BYTES):
-            self.fail(f"multiplies {BYTES} and {BYTES} into {SUMS_OF_BYTES}, not {self.a.type} and {self.b.type} into "
-                      f"{self.c.type}", code="MLC0164")
-        if self.a is self.b:
-            self.fail("multiplies two tiles, not one by itself: load it twice", code="MLC0164")
-        return SUMS_OF_BYTES
+        return _sums(self, BYTES, SUMS_OF_BYTES)
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return "unit" if generic else super().attr_text(name, value, generic)

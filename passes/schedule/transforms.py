@@ -391,7 +391,7 @@ def lanes_of_copy(factor: Value, k: int, block: Dim) -> int:
     """The lanes of the longest vectors by which a block of a factor is copied as it is, or is zero; 0 if it is computed
     or not whole vectors."""
     lanes = gcd(VECTOR // factor.type.dtype.width, block) if isinstance(block, int) else 0
-    if lanes < i32.width:
+    if lanes < i32.width:                                  # half of a vector of bytes, or one of bf16
         return 0
     loads = [op for op in slice_of(factor) if isinstance(op, loop.Load) and k in op.result.type.dims]
     if any(op.tiles or step_along(loop.position(op.map, op.buffer), k, lanes) != 1 for op in loads):
