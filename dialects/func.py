@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value, builder, caller_loc
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 CONSTANTS = "constants"
 """Attribute of a public function: the numbers of the arguments that are the same tensors in all of its calls."""
+
+UPDATES = "updates"
+"""Attribute of a public function: per result, the number of the argument whose new elements it has, `REPLACES`, or -1.
+Once buffers are assigned, only where the result may be written over the argument."""
+
+REPLACES = -2
+"""In `updates`, for a result: it takes the place of something that the function does not read, such as a gradient."""
 
 COLD = "cold"
 """Attribute of a function that runs once and not in each call, as what it computes of constants is kept: its code is to
@@ -73,16 +80,17 @@ class Func(Op, name="func.func", isolated=True, pure=False):
             self.fail("the entry block's arguments are not the function's inputs", code="MLC0108")
         self._check_numbers("donate", "the function may overwrite")
         self._check_numbers(CONSTANTS, "is the same in every call")
+        self._check_numbers(UPDATES, "gets new elements", {-1, REPLACES})
         if both := {*self.attrs.get("donate", ())}.intersection(self.attrs.get(CONSTANTS, ())):
             self.fail(f"argument {min(both)} is donated and a constant", code="MLC0116")
         if CONSTANTS in self.attrs and not self.is_public:
             self.fail("a private function has no constants: its calls tell", code="MLC0116")
 
-    def _check_numbers(self, name: str, what: str) -> None:
-        """Refuse an attribute that is no list of arguments."""
+    def _check_numbers(self, name: str, what: str, none: Set[int] = frozenset()) -> None:
+        """Refuse an attribute that is no list of arguments, and of numbers that stand for `none`."""
         numbers = self.attrs.get(name, ())
-        if not isinstance(numbers, tuple) or not all(type(i) is int and 0 <= i < len(self.args) for i in numbers) \
-                or len(set(numbers)) < len(numbers):
+        if not isinstance(numbers, tuple) or any(type(i) is not int for i in numbers) or not all(
+                0 <= i < len(self.args) and numbers.count(i) == 1 for i in {*numbers} - none):
             self.fail(f"{name} = {numbers} are not distinct indices of its {len(self.args)} arguments", code="MLC0116",
                       hint=f"list each argument that {what} once, by its index from 0")
 

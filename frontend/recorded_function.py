@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.dialects.func import REPLACES, UPDATES
 from mlc.frontend import tree
 from mlc.frontend.abstract_values import Undefined
 from mlc.frontend.arguments import check_call
@@ -243,6 +244,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                     inputs = [*before, *(value for _, _, value in trace.captures.inputs)]
                     depends = dependences(results, inputs)
                     trace.captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
+                places = [trace.updates.get(r.value) for r in results]
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
                            if kind == "result" and x in trace.unpadding else (kind, x)
@@ -253,10 +255,21 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.function.attrs["donate"] = tuple(donated)
     recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients,
                         depends)
+    _note_updates(recorded, {n: arg.index for n, arg in enumerate(places) if arg is not None})
     _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
     return recorded
+
+
+def _note_updates(recorded: Recorded, replaced: dict[int, int]) -> None:
+    """Say in the IR which results take the place of arguments, those in `replaced` among them, or of gradients."""
+    replaced |= recorded.like_inputs()
+    if not recorded.captures_gradients:
+        replaced |= {n: REPLACES for _, n in recorded.gradients if n is not None}
+    if replaced:
+        updates = tuple(replaced.get(n, -1) for n in range(max(replaced) + 1))
+        recorded.trace.function.attrs[UPDATES] = updates
 
 
 def _name(recorded: Recorded, names: list[str], reached: Reached | None) -> None:

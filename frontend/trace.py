@@ -33,7 +33,7 @@ from mlc.frontend.tensor import Array, Tensor, as_backing_array
 from mlc.frontend.tracer import Tracer, value_origin
 from mlc.ir import sizes
 from mlc.ir.bounds import MAX_ELEMENTS, magnitude
-from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion
+from mlc.ir.core import Block, BlockArg, Op, Symbol, Value, at_end, insertion
 from mlc.ir.diag import UNKNOWN, Loc, UserError, UserMemoryError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Size
@@ -137,6 +137,7 @@ class Trace:
         self.is_call = False                               # of a function that is called where it is recorded, once
         self.tracers: list[weakref.ref[Tracer]] = []       # of such a function: all of them
         self.adopted: list[tuple[Tracer, Trace, Block]] = []           # tensors of callers that it changes in place
+        self.updates: dict[Value, BlockArg] = {}           # results that replace arguments, which may be written over
         self.before_adoption: list[tuple[Tracer, Value, Trace, Block]] = []
         self.data_dependent = DataDependentSizes(self)
         self.named: set[str] = set()                       # of the outermost: the names of all functions

@@ -65,13 +65,16 @@ ARENA, CAPACITY, NEEDED, RECORD = (getattr(Context, name).offset for name, *_ in
 TIMES, WORDS = (getattr(TimedContext, name).offset for name, *_ in TimedContext._fields_)
 """Byte offsets of the fields of a context."""
 
+OVERWRITES = "overwrites"
+"""Attribute of an entry, see `Interface`."""
+
 SOURCES = "sources"
 """Attribute of @f_constants and @f_with_constants (pass hoist_constants): per argument, the number of that of @f; for
 result n of @f_constants, -1 - n."""
 
 ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "size_constraints",
               "constraint_sites",
-              "temporaries", "arena", "kernels", SOURCES)
+              "temporaries", "arena", "kernels", SOURCES, OVERWRITES)
 """The attributes of an entry that hold its interface."""
 
 
@@ -110,6 +113,8 @@ class Interface:
     work         the number of elementary steps of a call, if known (negative: without bound)
     kernels      of timed code: the `KernelSite` of each slot of its times, as text
     sources      of a function without its constants, and of that which computes them: where the arguments come from
+    overwrites   per result: the argument whose buffer a caller may pass for it, -2 if it may pass memory that the call
+                 is to replace and does not read, or -1; a call that fails has not written to either
     """
 
     name: str
@@ -125,6 +130,7 @@ class Interface:
     work: Dim | None = None
     kernels: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
     sources: tuple[int, ...] = field(default=(), metadata=OPTIONAL)
+    overwrites: tuple[int, ...] = field(default=(), metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if any(not isinstance(t, TensorType) for t in (*self.type.inputs, *self.type.results)):
@@ -137,6 +143,11 @@ class Interface:
         for argument, result in zip(self.aliases, self.results):
             if argument >= 0 and self.inputs[argument] != result:
                 self._wrong(f"result {result} takes the buffer of an argument {self.inputs[argument]}")
+        over = [(a, r) for a, r in zip(self.overwrites, self.results) if a >= 0]
+        if self.overwrites and (len(self.overwrites) != len(self.results) or any(
+                a >= len(self.inputs) or a in taken or self.inputs[a] != r for a, r in over)
+                or len({a for a, _ in over}) < len(over)):
+            self._wrong(f"results {list(self.overwrites)} over {len(self.inputs)} arguments")
         if len(self.size_constraints) != len(self.constraint_sites):
             self._wrong(f"{len(self.constraint_sites)} sites for {len(self.size_constraints)} constraints")
         computed = [*(d for t in (*self.inputs, *self.results) for d in t.shape), *self.size_constraints,
@@ -200,7 +211,8 @@ def interface_of(entry: Op) -> Interface:
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
         tuple(map(parse_size, _strings(attrs.get("size_constraints")))), _strings(attrs.get("constraint_sites")),
         parse_size(str(attrs.get("temporaries", 0))), parse_size(str(attrs.get("arena", 0))), steps,
-        _strings(attrs.get("kernels")), tuple(int(i) for i in _items(attrs.get(SOURCES))))
+        _strings(attrs.get("kernels")), tuple(int(i) for i in _items(attrs.get(SOURCES))),
+        tuple(int(i) for i in _items(attrs.get(OVERWRITES))))
 
 
 def interfaces(module: Op) -> dict[str, Interface]:

@@ -302,9 +302,11 @@ class Contract:
                 raise size_error(site, env)
         numbers = [env[s] for s in self.attrs["symbols"]]
         inputs = [held(np.asarray(a, to_numpy(t.dtype))) for a, t in zip(args, self.type.inputs)]
-        results = [inputs[alias] if alias >= 0 else poisoned([sizes.evaluate(d, env) for d in t.shape], t)
-                   for t, alias in zip(self.type.results, self.attrs["aliases"])]
-        fresh = [r for r, alias in zip(results, self.attrs["aliases"]) if alias < 0]
+        aliases = self.attrs["aliases"]
+        over = self.attrs.get("overwrites", aliases)       # for these, the buffers of the arguments have to do
+        results = [inputs[max(pair)] if max(pair) >= 0 else poisoned([sizes.evaluate(d, env) for d in t.shape], t)
+                   for t, *pair in zip(self.type.results, aliases, over)]
+        fresh = [r for r, alias in zip(results, aliases) if alias < 0]
         buffers = [in_parts(x) for x in inputs], [in_parts(x) for x in fresh]
         error = self.run_entry(numbers, inputs, results) if f"{self.name}_entry" in self.interpreter.functions else \
             self.run_buffers(numbers, *buffers)

@@ -302,7 +302,7 @@ def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if repeated is None or call.device != CPU or not code.entry.repeats or not repeated.lock.acquire(blocking=False):
         return code.entry.call(_brought(call))  # type: ignore[no-any-return]
     try:
-        return repeated.run(call.arrays, call.captured)
+        return repeated.run(call.arrays, call.captured, keep=_is_recorded(code, call))
     finally:
         repeated.lock.release()
 

@@ -251,7 +251,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
 def _without(interface: Interface, weights: int) -> Interface:
     """The interface for callers, without the weights."""
     aliases = tuple(a - weights if a >= 0 else a for a in interface.aliases)
-    return replace(interface, type=FunctionType(interface.type.inputs[weights:], interface.type.results),
+    return replace(interface, type=FunctionType(interface.type.inputs[weights:], interface.type.results), overwrites=(),
                    aliases=aliases, arg_names=interface.arg_names[weights:])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from mlc.backends.executable import Entry
 from mlc.call import Call
 from mlc.checks import Checks
+from mlc.dialects.func import REPLACES
 from mlc.dispatch_cache import Specialization, State
 from mlc.execution import mark_unrecorded
 from mlc.frontend import tree
@@ -25,6 +26,7 @@ from mlc.ir.abi import Interface
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.profiling import state as profiling
 from mlc.recorded_calls import RecordedCalls
+from mlc.repeated_call import may_be_over
 
 if TYPE_CHECKING:
     from mlc.backends.cpu.captured import CapturedInputs, Changes
@@ -207,14 +209,17 @@ def _changes(call: Call, code: Specialization, returned: tuple[int, ...], before
     if record is not None:
         if asks or recorded.gradients or recorded.accumulates or recorded.is_frozen:
             return None
-        return Changes([*recorded.stored.items()], [], returned, True,
+        return Changes([*recorded.stored.items()], (), [], returned, True,
                        _before(before, record.keep) if record.replaces else before,
                        _after_recorded(captures.effects, record), records=True,
                        left=None if code.split is None else left, wanted=_wanted(call))
     if asks and enabled and history and not recorded.accumulates:
         return None
     marked = history if recorded.accumulates else []
-    return Changes([*recorded.stored.items()], [*recorded.gradients], returned, enabled if asks else None, before,
+    stored = [*recorded.stored.items()]
+    over = {n for _, n in may_be_over(code.entry, own, stored)}
+    over |= {n for n, at in enumerate(interface.overwrites) if at == REPLACES}
+    return Changes(stored, over, [*recorded.gradients], returned, enabled if asks else None, before,
                    _after(call.signature.name, captures.effects, marked))
 
 

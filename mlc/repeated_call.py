@@ -1,8 +1,9 @@
 """Calls of code that takes hundreds of tensors which its function reaches, such as a training step.
 
-Most of them are as the call before left them, so that nothing has to be checked again. The memory of elements that a
-call has replaced serves the next one but one, unless somebody else holds it: a step allocates nothing, and a call that
-fails has changed nothing.
+Most of them are as the call before left them, so that nothing has to be checked again. New elements of a tensor are
+written over those that it has, where the code allows that and nobody else holds its memory. Otherwise the memory of
+elements that a call has replaced serves the next one but one, unless somebody else holds it. So a step allocates
+nothing, and a call that fails has changed nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +18,25 @@ import numpy as np
 from mlc.backends.executable import Entry, new_array
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.recorded_function import Recorded
+from mlc.frontend.storage import held_by
 from mlc.frontend.tensor import Tensor, as_backing_array
 
 if TYPE_CHECKING:
     from mlc.backends.cpu.captured import CapturedInputs
 
 Array = np.ndarray[Any, Any]
+Pairs = Sequence[tuple[int, int]]
 _OURS = 2
 """References to an array that nobody else holds, as `sys.getrefcount` counts them in `_result`."""
+_PLACES = 3
+"""The places that have the array of a captured tensor: the tensor, `known` and `fitting`."""
+
+
+def may_be_over(entry: Entry, own: int, stored: Pairs) -> Pairs:
+    """Those among the captured inputs and the results with their new elements that may have one buffer; `own` is the
+    number of the arguments."""
+    over = entry.interface.overwrites
+    return [(j, n) for j, n in stored if over and over[n] == own + j]
 
 
 class RepeatedCall:
@@ -32,14 +44,16 @@ class RepeatedCall:
 
     own       number of the arguments, before the captured inputs
     stored    numbers of captured inputs that take over results, with those of the results
+    over      those of `stored` that the code may write over
     recycled  numbers of the results whose memory serves later calls
     fast      the fast paths of such calls: one of those that are recorded for derivatives, and one of others
     offered   for which arguments that require a gradient it has been tried to add the first of them
     known     per captured input: the array of the last call, or the one that a call has stored since; None for a copy
     """
 
-    def __init__(self, entry: Entry, own: int, stored: Sequence[tuple[int, int]], recycled: Sequence[int]) -> None:
+    def __init__(self, entry: Entry, own: int, stored: Pairs, recycled: Sequence[int]) -> None:
         self.entry, self.own, self.stored, self.recycled = entry, own, stored, recycled
+        self.over = may_be_over(entry, own, stored)
         self.results = entry.static_results
         self.known: list[Any] = [None] * (len(entry.interface.inputs) - own)
         self.pointers = [0] * len(self.known)
@@ -60,22 +74,21 @@ class RepeatedCall:
         gradients = dict.fromkeys(n for _, n in recorded.gradients if n is not None)
         return RepeatedCall(direct, own, stored, [*(n for _, n in stored), *gradients])
 
-    def run(self, arrays: Sequence[Any], captured: Sequence[Any]) -> list[Array]:
-        """The results of a call on these arguments and captured inputs."""
+    def run(self, arrays: Sequence[Any], captured: Sequence[Any], keep: bool = False) -> list[Array]:
+        """The results of a call on these arguments and captured inputs, whose elements are to stay if `keep`."""
         entry = self.entry
         given = [entry.checked_array(i, x) for i, x in enumerate(arrays)]
-        for j, x in enumerate(captured):
-            array = x._array if type(x) is Tensor else x
-            if array is not self.known[j]:
-                self._learn(j, array if type(array) is np.ndarray else as_backing_array(x))
-        made = [self._result(n) for n in range(len(self.results))]
+        self._follow(captured)
+        over = {} if keep else {n: (self.fitting[j], self.pointers[j])
+                                for j, n in self.over if self._is_alone(captured[j], self.known[j], self.last[n])}
+        made = [over[n] if n in over else self._result(n) for n in range(len(self.results))]
         pointers = [*map(entry.address_of, given), *self.pointers]
         entry.check_overlap([*given, *self.fitting], pointers)
         for n, a in entry.reused:                          # donated arguments
             made[n] = given[a], pointers[a]
         entry.enter(pointers, [address for _, address in made])
         for n in self.recycled:
-            self.spare[n], self.last[n] = self.last[n], made[n]
+            self.spare[n], self.last[n] = (None, None) if n in over else (self.last[n], made[n])
         for j, n in self.stored:
             self.known[j] = self.fitting[j] = made[n][0]
             self.pointers[j] = made[n][1]
@@ -96,11 +109,25 @@ class RepeatedCall:
         for n in self.recycled:
             self.spare[n] = self.last[n] = None
 
+    def _follow(self, captured: Sequence[Any]) -> None:
+        """Take note of captured inputs that have other arrays than in the last call."""
+        for j, x in enumerate(captured):
+            array = x._array if type(x) is Tensor else x
+            if array is not self.known[j]:
+                self._learn(j, array if type(array) is np.ndarray else as_backing_array(x))
+
     def _learn(self, j: int, array: Any) -> None:
         """Take note of another array of a captured input; one that has to be copied is copied in each call."""
         fitting = self.fitting[j] = self.entry.checked_array(self.own + j, array)
         self.known[j] = array if fitting is array else None
         self.pointers[j] = self.entry.address_of(fitting)
+
+    @staticmethod
+    def _is_alone(x: Any, array: Any, last: tuple[Array, int] | None) -> bool:
+        """Whether nobody else has the array that a captured input had in the last call, and has now."""
+        places = _PLACES + (last is not None and last[0] is array)
+        return (type(x) is Tensor and x._array is array and x._storage is None and array.flags.writeable
+                and held_by(array, places))
 
     def _result(self, number: int) -> tuple[Array, int]:
         """An array for a result, and the address of its elements."""

@@ -48,6 +48,7 @@ FOR_CPU: Rows = (
     ("loop", "vectorize", "tile sizes and vector dimension; needs access maps for contiguity"),
     ("loop", "parallelize", "the work per tile depends on the schedule"),
     ("loop", "outline", "equal kernels are lowered and compiled once; the schedule is part of a kernel"),
+    ("loop", "guard_updates", "whether a call may fail is known as long as all functions are there"),
     ("low", "loop_to_scf", "tiles become loops over vectors"),
     ("low", "canonicalize", "index arithmetic with zeros and ones, selects with constant conditions"),
     ("low", "cse", "accesses share address computations"),

@@ -4,9 +4,10 @@ A call takes the fast path if none of the guards has changed, words of memory ea
 the state that the recording depends on, and what autograd knows of the tensors. A tensor that has another array than
 before, of the same type, is followed. backends/cpu/captured_call.py is the native code.
 
-A call that changes tensors, such as a training step, writes to spare arrays, which then take the place of those that
-the tensors have. These are the spare ones of the next call, unless somebody else holds them: so a step allocates
-nothing, and a call that fails has changed nothing.
+A call that changes tensors, such as a training step, writes over the arrays that they have, where the code allows that
+and nobody else holds them. Otherwise it writes to spare arrays, which then take the place of those. These are the spare
+ones of the next call, unless somebody else holds them. So a step allocates nothing, and a call that fails has changed
+nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable as Function
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -57,6 +58,7 @@ class Changes:
     """The effects of a call, besides its results.
 
     stored     per captured input that takes over a result: its number, and that of the result
+    over       the numbers of results that may be written over what they replace
     gradients  tensors whose gradient is set to a result, by its number, or to None
     returned   the numbers of the results that are returned
     enabled    the grad mode that it is recorded for; None if it does not depend on it
@@ -69,6 +71,7 @@ class Changes:
     """
 
     stored: Sequence[tuple[int, int]]
+    over: Collection[int]
     gradients: Sequence[tuple[Any, int | None]]
     returned: tuple[int, ...]
     enabled: bool | None
@@ -86,11 +89,12 @@ class Array(ctypes.Structure):
     number  of the input or result
     place   of a result: which of the inputs takes it over; -1 for a gradient, which is a new tensor; -2 - i for one
             that becomes item i of the tuple of what a call leaves
+    over    of a result: 1 if it may be written over what it replaces
     """
 
     _fields_ = [("slot", ctypes.c_void_p), ("array", ctypes.c_void_p), ("descr", ctypes.c_void_p),
                 ("dims", ctypes.c_void_p), ("rank", ctypes.c_int64), ("bytes", ctypes.c_int64),
-                ("number", ctypes.c_int64), ("place", ctypes.c_int64)]
+                ("number", ctypes.c_int64), ("place", ctypes.c_int64), ("over", ctypes.c_int64)]
 
 
 class State(ctypes.Structure):
@@ -183,8 +187,8 @@ class CapturedInputs:
         rest = sum(sizes.evaluate(t.size, {}) for t in interface.inputs[self.own:])
         work = -1 if interface.work is None and rest >= LONG_WORK else interface.work
         returned = range(len(interface.results)) if self.changes is None else self.changes.returned
-        return replace(interface, work=work, aliases=tuple(interface.aliases[n] for n in returned), type=FunctionType(
-            interface.inputs[:self.own], tuple(interface.results[n] for n in returned)))
+        return replace(interface, work=work, aliases=tuple(interface.aliases[n] for n in returned), overwrites=(),
+                       type=FunctionType(interface.inputs[:self.own], tuple(interface.results[n] for n in returned)))
 
     def renew(self) -> None:
         """Take the present state as that in which calls take the fast path; none does if it has to be looked at."""
@@ -282,14 +286,16 @@ class CapturedInputs:
         shapes, places = self.entry.static_results, list[Array]()
         for j, n in changes.stored:
             slot = _address(self.inputs[j], "_array")
-            places.append(_array(slot, *shapes[n], keep, number=n, place=tensors.index(j)))
+            places.append(_array(slot, *shapes[n], keep, number=n, place=tensors.index(j),
+                                 over=int(n in changes.over)))
         cleared = list[int]()
         for meta, (_, number) in zip(metas, changes.gradients):
             slot = _address(meta, "grad")
             if number is None:
                 cleared.append(slot)
             else:
-                places.append(_array(slot, *shapes[number], keep, number=number, place=-1))
+                places.append(_array(slot, *shapes[number], keep, number=number, place=-1,
+                                     over=int(number in changes.over)))
         left = changes.left or ()
         places += [_array(0, *shapes[n], keep, number=n, place=-2 - i) for i, n in enumerate(left)]
         results = (Array * len(places))(*places)

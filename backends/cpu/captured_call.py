@@ -34,9 +34,11 @@ def captured_functions(builder: ModuleBuilder, changes: bool) -> None:
     _follow(builder)
     _captured_hold(builder)
     if changes:
+        _unshared(builder)
+        _replaced_array(builder)
+        _put_over(builder)
         _fill_spares(builder)
         _recyclable(builder)
-        _unshared(builder)
         _put_gradient(builder)
         _commit(builder)
         _is_changed(builder)
@@ -280,15 +282,69 @@ def _end(builder: ModuleBuilder) -> None:
     a.ret()
 
 
+def _replaced_array(builder: ModuleBuilder) -> None:
+    """replaced_array(self, state, row): the array that a result replaces, a borrowed reference, if it may be written
+    to, has the type of the result, and nobody else has it; else NULL."""
+    a = Assembler(builder, "replaced_array", [PTR, PTR, PTR], PTR)
+    self, state, row = a.args
+    held = a.load(PTR, _field(a, PTR, Array, row, "slot"))
+    tensor, gradient, plain, fits, alone, other = (a.block() for _ in range(6))
+    array = a.block(PTR, I64)
+    a.branch(a.compare("slt", _field(a, I64, Array, row, "place"), a.i64(0)), gradient, tensor)
+    a.start(tensor)                                          # the list of arrays has it, too
+    a.goto(array, held, a.i64(2))
+    a.start(gradient)
+    a.branch(a.call("unshared", self, state, held), plain, other)
+    a.start(plain)
+    a.goto(array, a.load(PTR, a.at(held, a.load(I64, self, offset(Callable, "payload")))), a.i64(1))
+    a.start(array)
+    found, count = array.args
+    flags = a.i32(layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
+    a.branch(a.call("has_type", self, row, found, flags), fits, other)
+    a.start(fits)
+    a.branch(a.call("held_by", self, found, count), alone, other)
+    a.start(alone)
+    a.ret(found)
+    a.start(other)
+    a.ret(a.null)
+
+
+def _put_over(builder: ModuleBuilder) -> None:
+    """put_over(self, state, row, item): make the array that a result replaces the spare one for it, if that may be
+    written over; whether it may. Otherwise the spare one stays, unless somebody has it since a call that failed."""
+    a = Assembler(builder, "put_over", [PTR, PTR, PTR, PTR], I1)
+    self, state, row, item = a.args
+    none, spare = a.load(PTR, self, offset(Callable, "none")), a.load(PTR, item)
+    full, taken, asked, alone, other = (a.block() for _ in range(5))
+    a.branch(a.compare("eq", spare, none), asked, full)
+    a.start(full)
+    a.branch(a.call("held_by", self, spare, a.i64(1)), asked, taken)
+    a.start(taken)
+    a.call("Py_DecRef", _replace(a, item, none))
+    a.goto(asked)
+    a.start(asked)
+    array = a.call("replaced_array", self, state, row)
+    a.branch(a.is_null(array), other, alone)
+    a.start(alone)
+    a.call("Py_DecRef", _replace(a, item, array))
+    a.ret(a.true)
+    a.start(other)
+    a.ret(a.false)
+
+
 def _fill_spares(builder: ModuleBuilder) -> None:
-    """fill_spares(self, state, outputs): whether there is a spare array for each result that is not returned; stores
-    the pointers to their elements."""
+    """fill_spares(self, state, outputs): whether there is an array for each result that is not returned, a spare one or
+    that which it replaces; stores the pointers to their elements."""
     a = Assembler(builder, "fill_spares", [PTR, PTR, PTR], I1)
     self, state, outputs = a.args
     none, failed = a.load(PTR, self, offset(Callable, "none")), a.block()
     with _loop(a, _field(a, I64, State, state, "result_count")) as (k, following):
         row, item = _row(a, state, "results", k), _item(a, state, "spares", k)
-        missing, made, ready = a.block(), a.block(), a.block()
+        changed, other, missing, made, ready = (a.block() for _ in range(5))
+        a.branch(a.compare("ne", _field(a, I64, Array, row, "over"), a.i64(0)), changed, other)
+        a.start(changed)
+        a.branch(a.call("put_over", self, state, row, item), ready, other)
+        a.start(other)
         a.branch(a.compare("eq", a.load(PTR, item), none), missing, ready)
         a.start(missing)
         rank = a.narrow(_field(a, I64, Array, row, "rank"))
@@ -315,7 +371,7 @@ def _recyclable(builder: ModuleBuilder) -> None:
     a = Assembler(builder, "recyclable", [PTR, PTR, PTR, I1], I1)
     self, row, array, known = a.args
     other, single, typed, unknown, fits = (a.block() for _ in range(5))
-    a.branch(a.call("held_once", self, array), single, other)
+    a.branch(a.call("held_by", self, array, a.i64(1)), single, other)
     a.start(single)
     flags = a.i32(layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE)
     a.branch(known, typed, unknown)

@@ -139,12 +139,12 @@ def fitting_array(builder: ModuleBuilder, tensors: bool, histories: bool = False
     a.ret(a.null)
 
 
-def held_once(builder: ModuleBuilder) -> None:
-    """held_once(self, array): whether there is one reference to an array, and nobody else has its memory."""
-    a = Assembler(builder, "held_once", [PTR, PTR], I1)
-    self, array = a.args
+def held_by(builder: ModuleBuilder) -> None:
+    """held_by(self, array, count): whether there are `count` references to an array, and nobody else has its memory."""
+    a = Assembler(builder, "held_by", [PTR, PTR, I64], I1)
+    self, array, count = a.args
     single, based, last, own, other = (a.block() for _ in range(5))
-    a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), a.i64(1)), single, other)
+    a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), count), single, other)
     a.start(single)
     base = a.load(PTR, array, layout.ARRAY_BASE)
     a.branch(a.is_null(base), own, based)

@@ -79,7 +79,7 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool, reached: Rea
     support.take_scratch(builder)
     support.grow(builder)
     if interface.donated or reached.changed:
-        support.held_once(builder)
+        support.held_by(builder)
     if interface.donated:
         support.count_overlaps(builder)
     if reached:
@@ -170,7 +170,7 @@ class _Wrapper(CheckedCall):
         array = a.call("fitting_array", self.self, obj, self.dtype(type.dtype), a.i32(type.rank), a.i32(flags))
         self.need(a.not_null(array))
         if self.tensors and i in self.interface.donated:     # a record for autograd may have the array of a tensor, too
-            self.need(a.or_(a.compare("eq", obj, array), a.call("held_once", self.self, array)))
+            self.need(a.or_(a.compare("eq", obj, array), a.call("held_by", self.self, array, a.i64(1))))
         dims: list[Value] = []
         if type.rank:
             where = a.load(PTR, array, layout.ARRAY_DIMS)

@@ -22,9 +22,10 @@ from mlc.frontend.autograd.graph import alone
 from mlc.frontend.captures import take_over
 from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
+from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state as recording
-from mlc.frontend.tree import AttributeTree
+from mlc.frontend.tree import AttributeTree, leaves
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.own_step import StepHooks, hands_parameters_on, hooked, loaded
 from mlc.optim.recorded_step import advance, record_step
@@ -463,8 +464,12 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
         key = tuple(sorted(constants))
         if key not in self._updates:
             def update(grads: Any, count: Any, lr: Any, numbers: Any, params: Any, slots: Any) -> Any:
+                old = [x.value for x in leaves((params, slots))]
                 new, after = rule.with_settings(numbers).update(grads, {"step": count, **slots}, params, lr)
-                return new, {name: after[name] for name in rule.slots}
+                after = {name: after[name] for name in rule.slots}
+                assert recording.trace is not None
+                recording.trace.updates |= zip([tracer(x).value for x in leaves((new, after))], old)
+                return new, after
 
             self._updates[key] = compile(update, dynamic=False)
         return self._updates[key], numbers

@@ -83,9 +83,9 @@ class RepeatedStep:
         for p, known, held in zip(params, self.params, self.held):
             grad: Any = None if p._autograd is None else p._autograd.grad
             if (p is not known or grad is None or type(grad) is not Tensor or type(grad._array) is not np.ndarray
-                    or type(array := p._array) is not np.ndarray or state.get(p) is not held
-                    or held["step"] is not count or grad._array.shape != array.shape
-                    or grad._array.dtype != array.dtype):
+                    or type(p._array) is not np.ndarray or state.get(p) is not held
+                    or held["step"] is not count or grad._array.shape != p._array.shape
+                    or grad._array.dtype != p._array.dtype):
                 return False
             grads.append(grad._array)
         if type(count) is not int or any(held.get(name) is not x or type(x._array) is not np.ndarray

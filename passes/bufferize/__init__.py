@@ -22,6 +22,9 @@ caller guarantees to be non-negative), `constraint_sites`, `work`, `temporaries`
 and `arena` (its bytes), and a companion `@f_arena_bytes` that computes the arena bytes of a call. They include those of
 callees, except for arenas of data-dependent size, which are on the heap.
 
+The attribute `updates`, which says of results that they are the new elements of arguments, keeps those that may be
+written over them.
+
 A bounded data-dependent size is defined below its `tensor.bind_size`. Values of that size are in the arena with the
 bytes of their upper bound; views of them are created where the size is bound.
 """

@@ -10,7 +10,7 @@ import numpy as np
 from mlc.dialects import arith, func, memref, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
-from mlc.dialects.func import Func
+from mlc.dialects.func import REPLACES, UPDATES, Func
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.tensor.control import bounds_in
 from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_attributes, to_buffer
@@ -85,6 +85,8 @@ class Bufferizer:
         self.life = Lifetimes(function, {name: c.overwrites for name, c in self.callees.items()})
         aliases = self.donations(returned)
         overwrites = self.overwrites(returned, aliases) if self.called else frozenset()
+        if UPDATES in function.attrs:
+            function.attrs[UPDATES] = self.updates(returned, aliases)
         self.add_arguments(names, old_args, returned, aliases)
         self.calls = calls
         arenas = {op: sizes.substitute(self.callees[op.callee].arena, env) for op, env in calls.items()}
@@ -189,6 +191,15 @@ class Bufferizer:
         return frozenset((i, j) for j, v in enumerate(returned) for i in by_type.get(v.type, ())
                          if v.op is not None and aliases[j] in (-1, i)
                          and self.may_be_over(v, self.block.args[i]))
+
+    def updates(self, returned: Sequence[Value], aliases: Sequence[int]) -> tuple[int, ...]:
+        """For each result, the argument whose new elements it has if it may be written over that, `REPLACES`, or -1."""
+        wanted, args = self.function.attrs[UPDATES], self.block.args
+        wanted = (*wanted, *[-1] * (len(returned) - len(wanted)))
+        own = [v.op is not None and alias < 0 and list(returned).count(v) == 1 for v, alias in zip(returned, aliases)]
+        return tuple(at if mine and (at == REPLACES or (
+            at >= 0 and at not in aliases and v.type == args[at].type and self.may_be_over(v, args[at]))) else -1
+            for v, mine, at in zip(returned, own, wanted))
 
     def may_be_over(self, result: Value, argument: Value) -> bool:
         """Whether a result, and all values that it comes of by updates in place, may be written over an argument."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from mlc.dialects import func
-from mlc.dialects.func import COLD, CONSTANTS, Func
+from mlc.dialects.func import COLD, CONSTANTS, UPDATES, Func
 from mlc.ir.abi import COMPLEX_ARGS, SOURCES
 from mlc.ir.core import Op, Symbol, Value, at_end, before
 from mlc.passes.analysis.constant_values import ConstantValues, is_view_of_argument
@@ -95,7 +95,8 @@ def _split_entry(function: Func, constants: Func, taken: Sequence[int]) -> None:
     function.parent.insert(entry, function)
     function.sym_name = Symbol(_unused(f"{name}_with_constants", function))
     del function.attrs[CONSTANTS]
-    function.attrs.pop("donate", None)                     # its caller has the arguments that it may overwrite
+    for attribute in ("donate", UPDATES):                  # its caller has the arguments that it may overwrite
+        function.attrs.pop(attribute, None)
     _reorder(function, [*order, *range(own, own + count)])
     for f, sources in ((constants, list(taken)), (function, [*order, *(-1 - j for j in range(count))])):
         if "arg_names" in attrs:

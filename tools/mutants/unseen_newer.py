@@ -56,7 +56,7 @@ FAULTS: tuple[Fault, ...] = (
     state("backends/cpu/captured.py", '        rows += [(_address(t, "_storage"), None) for t in changed]\n', ""),
     # a = w.numpy() between two steps, or a tensor in a list: the step after next writes into it
     state("backends/cpu/support.py",
-          'a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), a.i64(1)), single, other)',
+          'a.branch(a.compare("eq", a.load(I64, array, layout.OB_REFCNT), count), single, other)',
           'a.branch(a.compare("ule", a.load(I64, array, layout.OB_REFCNT), a.i64(2)), single, other)'),
     # w.data = other between two calls: the second reads the former elements
     state(CAPTURED, "    a.store(a.load(PTR, array, layout.ARRAY_DATA), _pointer(a, state, number))\n", ""),
