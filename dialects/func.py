@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
+from mlc.ir.abi import REPLACES
 from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value, builder, caller_loc
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim, Size, sym, symbol_name, symbols
@@ -23,9 +24,6 @@ CONSTANTS = "constants"
 UPDATES = "updates"
 """Attribute of a public function: per result, the number of the argument whose new elements it has, `REPLACES`, or -1.
 Once buffers are assigned, only where the result may be written over the argument."""
-
-REPLACES = -2
-"""In `updates`, for a result: it takes the place of something that the function does not read, such as a gradient."""
 
 COLD = "cold"
 """Attribute of a function that runs once and not in each call, as what it computes of constants is kept: its code is to

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.dialects.func import REPLACES, UPDATES
+from mlc.dialects.func import UPDATES
 from mlc.frontend import tree
 from mlc.frontend.abstract_values import Undefined
 from mlc.frontend.arguments import check_call
@@ -31,6 +31,7 @@ from mlc.frontend.tensor import Consumed, Tensor, wrap
 from mlc.frontend.trace import Trace, captured
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
+from mlc.ir.abi import REPLACES
 from mlc.ir.core import located
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Size

@@ -68,6 +68,9 @@ TIMES, WORDS = (getattr(TimedContext, name).offset for name, *_ in TimedContext.
 OVERWRITES = "overwrites"
 """Attribute of an entry, see `Interface`."""
 
+REPLACES = -2
+"""In `overwrites`, for a result: it may be written over something that the call replaces and does not read."""
+
 SOURCES = "sources"
 """Attribute of @f_constants and @f_with_constants (pass hoist_constants): per argument, the number of that of @f; for
 result n of @f_constants, -1 - n."""
@@ -113,8 +116,8 @@ class Interface:
     work         the number of elementary steps of a call, if known (negative: without bound)
     kernels      of timed code: the `KernelSite` of each slot of its times, as text
     sources      of a function without its constants, and of that which computes them: where the arguments come from
-    overwrites   per result: the argument whose buffer a caller may pass for it, -2 if it may pass memory that the call
-                 is to replace and does not read, or -1; a call that fails has not written to either
+    overwrites   per result: the argument whose buffer a caller may pass for it, `REPLACES`, or -1; a call that fails
+                 has not written to what it would write over
     """
 
     name: str
@@ -143,10 +146,10 @@ class Interface:
         for argument, result in zip(self.aliases, self.results):
             if argument >= 0 and self.inputs[argument] != result:
                 self._wrong(f"result {result} takes the buffer of an argument {self.inputs[argument]}")
-        over = [(a, r) for a, r in zip(self.overwrites, self.results) if a >= 0]
-        if self.overwrites and (len(self.overwrites) != len(self.results) or any(
-                a >= len(self.inputs) or a in taken or self.inputs[a] != r for a, r in over)
-                or len({a for a, _ in over}) < len(over)):
+        over = [a for a in self.overwrites if a >= 0]
+        fit = all(a == -1 or (alias < 0 and (a == REPLACES or (0 <= a < len(self.inputs) and self.inputs[a] == r)))
+                  for a, alias, r in zip(self.overwrites, self.aliases, self.results))
+        if len(self.overwrites) not in (0, len(self.results)) or not fit or len({*over, *taken}) < len([*over, *taken]):
             self._wrong(f"results {list(self.overwrites)} over {len(self.inputs)} arguments")
         if len(self.size_constraints) != len(self.constraint_sites):
             self._wrong(f"{len(self.constraint_sites)} sites for {len(self.size_constraints)} constraints")

@@ -293,6 +293,7 @@ class Contract:
         self.attrs = holder.attrs
 
     def call(self, args: Sequence[Any]) -> list[Any]:
+        from mlc.ir.abi import OVERWRITES
         env: dict[str, int] = {}
         if len(args) != len(self.type.inputs):
             raise UserError(f"@{self.name} takes {len(self.type.inputs)} arguments, got {len(args)}", code="MLC0321")
@@ -303,7 +304,7 @@ class Contract:
         numbers = [env[s] for s in self.attrs["symbols"]]
         inputs = [held(np.asarray(a, to_numpy(t.dtype))) for a, t in zip(args, self.type.inputs)]
         aliases = self.attrs["aliases"]
-        over = self.attrs.get("overwrites", aliases)       # for these, the buffers of the arguments have to do
+        over = self.attrs.get(OVERWRITES, aliases)       # for these, the buffers of the arguments have to do
         results = [inputs[max(pair)] if max(pair) >= 0 else poisoned([sizes.evaluate(d, env) for d in t.shape], t)
                    for t, *pair in zip(self.type.results, aliases, over)]
         fresh = [r for r, alias in zip(results, aliases) if alias < 0]

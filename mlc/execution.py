@@ -302,7 +302,8 @@ def _called(code: Specialization, call: Call) -> Sequence[BackingArray]:
     if repeated is None or call.device != CPU or not code.entry.repeats or not repeated.lock.acquire(blocking=False):
         return code.entry.call(_brought(call))  # type: ignore[no-any-return]
     try:
-        return repeated.run(call.arrays, call.captured, keep=_is_recorded(code, call))
+        keep = Checks.anomaly is not None or _is_recorded(code, call)
+        return repeated.run(call.arrays, call.captured, keep)
     finally:
         repeated.lock.release()
 

@@ -10,7 +10,6 @@ import numpy as np
 from mlc.backends.executable import Entry
 from mlc.call import Call
 from mlc.checks import Checks
-from mlc.dialects.func import REPLACES
 from mlc.dispatch_cache import Specialization, State
 from mlc.execution import mark_unrecorded
 from mlc.frontend import tree
@@ -22,7 +21,7 @@ from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.tensor import Consumed, Tensor
-from mlc.ir.abi import Interface
+from mlc.ir.abi import REPLACES, Interface
 from mlc.ir.compilation_lock import compiling
 from mlc.ir.profiling import state as profiling
 from mlc.recorded_calls import RecordedCalls

@@ -4,6 +4,9 @@ Most of them are as the call before left them, so that nothing has to be checked
 written over those that it has, where the code allows that and nobody else holds its memory. Otherwise the memory of
 elements that a call has replaced serves the next one but one, unless somebody else holds it. So a step allocates
 nothing, and a call that fails has changed nothing.
+
+While a call runs, another thread that reads a tensor which the call changes may find some new elements, as in PyTorch.
+One that is interrupted by the keyboard may have changed some tensors and not others.
 """
 
 from __future__ import annotations
@@ -79,11 +82,11 @@ class RepeatedCall:
         entry = self.entry
         given = [entry.checked_array(i, x) for i, x in enumerate(arrays)]
         self._follow(captured)
+        pointers = [*map(entry.address_of, given), *self.pointers]
+        entry.check_overlap([*given, *self.fitting], pointers)
         over = {} if keep else {n: (self.fitting[j], self.pointers[j])
                                 for j, n in self.over if self._is_alone(captured[j], self.known[j], self.last[n])}
         made = [over[n] if n in over else self._result(n) for n in range(len(self.results))]
-        pointers = [*map(entry.address_of, given), *self.pointers]
-        entry.check_overlap([*given, *self.fitting], pointers)
         for n, a in entry.reused:                          # donated arguments
             made[n] = given[a], pointers[a]
         entry.enter(pointers, [address for _, address in made])

@@ -31,8 +31,9 @@ def run(module: Module) -> None:
     """Guard the updates of the public functions of a module."""
     functions: dict[str, Func] = {f.sym_name: f for f in func.functions(module)}
     for function in functions.values():
-        if UPDATES in function.attrs:
-            over = _overwrites(function, function.attrs.pop(UPDATES), functions)
+        updates = function.attrs.pop(UPDATES, None)
+        if updates is not None and function.is_public:
+            over = _overwrites(function, updates, functions)
             if any(i != -1 for i in over):
                 function.attrs[OVERWRITES] = over
 
@@ -50,7 +51,9 @@ def _overwrites(function: Func, updates: tuple[int, ...], functions: Mapping[str
              for n, at in enumerate(updates) if at != -1}
     kept = {n for n, at in first.items() if at > max(checks, default=-1)}
     if kept and checks:
-        _guard(ops[min(first[n] for n in kept):-1], errors)
+        start = min(first[n] for n in kept)
+        made = [op.memref.op for op in ops[start:-1] if isinstance(op, memref.Dealloc)]
+        _guard(ops[min([start, *(place[op] for op in made if op is not None)]):-1], errors)
     return tuple(at if n in kept else -1 for n, at in enumerate(updates))
 
 

@@ -120,7 +120,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
         reason = f"{tensor_type} has no slot {payload if slot is None else '_autograd'}"
     if reason is not None:
         return SlowCallable(slow_path, keep, reason)
-    library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
+    library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(), overwrites=(),
                                constraint_sites=("",) * len(interface.size_constraints)),
                        tensor_type is not None, result == "tensor", _reached(captured))
     rows = (Binding * (len(bindings) + 1))(*map(_binding, bindings))

@@ -19,7 +19,7 @@ from mlc.backends.transport.transport import Request, wait_for
 from mlc.dialects import func, shard
 from mlc.dialects.builtin import Module
 from mlc.dialects.builtin import module as empty_module
-from mlc.dialects.func import Func
+from mlc.dialects.func import UPDATES, Func
 from mlc.dialects.shard.mesh import Mesh, Sharding
 from mlc.dialects.shard.ranks import program_names
 from mlc.dialects.tensor.control import BindSize
@@ -58,7 +58,8 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Placement]
     copy = module.clone(env=dict(sizes) if sizes else None)
     assert isinstance(copy, Module)
     function = function_of(copy, name)
-    function.attrs.pop("donate", None)
+    for attribute in ("donate", UPDATES):                  # each segment has buffers of its own
+        function.attrs.pop(attribute, None)
     _check(copy)
     function.attrs["mesh"] = topology
     function.attrs["arg_shardings"] = tuple(a.sharding for a in args)

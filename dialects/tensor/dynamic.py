@@ -27,7 +27,7 @@ from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.sharding_rule import ShardingRule, by_axes
 from mlc.dialects.tensor.slicing import Slice
 from mlc.dialects.tensor.source import Full, Iota, check_shape, size
-from mlc.dialects.tensor.traits import Cost
+from mlc.dialects.tensor.traits import Cost, is_pointwise
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
@@ -155,7 +155,15 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
     def reads_own_piece(self) -> bool:
         """Whether all else that reads x reads the piece that is replaced, an element where it is replaced."""
         return all(user is self or (isinstance(user, DynamicSlice) and user.starts == self.starts
-                                    and user.shape == self.update.type.shape) for user in self.x.users)
+                                    and self._is_read_where_replaced(user)) for user in self.x.users)
+
+    def _is_read_where_replaced(self, piece: Op) -> bool:
+        """Whether an element of a piece only has a part in the element that replaces it."""
+        if piece.results[0].type.shape != self.update.type.shape:
+            return False
+        return all(user.operands.count(piece.results[0]) == 1 and user.operands[1] is piece.results[0]
+                   if user is self else is_pointwise(user) and self._is_read_where_replaced(user)
+                   for user in piece.results[0].users)
 
     def ref(self, x: Any, update: Any, *starts: Any) -> Array:
         out = np.array(x)

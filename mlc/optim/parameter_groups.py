@@ -468,7 +468,7 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
                 new, after = rule.with_settings(numbers).update(grads, {"step": count, **slots}, params, lr)
                 after = {name: after[name] for name in rule.slots}
                 assert recording.trace is not None
-                recording.trace.updates |= zip([tracer(x).value for x in leaves((new, after))], old)
+                recording.trace.updates |= zip((tracer(x).value for x in leaves((new, after))), old, strict=True)
                 return new, after
 
             self._updates[key] = compile(update, dynamic=False)

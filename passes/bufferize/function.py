@@ -10,11 +10,12 @@ import numpy as np
 from mlc.dialects import arith, func, memref, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
-from mlc.dialects.func import REPLACES, UPDATES, Func
+from mlc.dialects.func import UPDATES, Func
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.tensor.control import bounds_in
 from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_attributes, to_buffer
 from mlc.ir import sizes
+from mlc.ir.abi import REPLACES
 from mlc.ir.bounds import most
 from mlc.ir.core import Block, BlockArg, Op, Region, Symbol, Value, at_end, before, clone_region
 from mlc.ir.interp import ELEMENTS

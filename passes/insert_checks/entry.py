@@ -44,10 +44,15 @@ class Entry:
         return self.record, self.shadows
 
     def close(self) -> None:
-        """Before the return: check that results are initialised, free the shadows, and report what is recorded."""
+        """Before the return: check that results are initialised, unless the program has failed and need not write them,
+        free the shadows, and report what is recorded."""
         with before(self.function.block.terminator, self.function.loc):
-            for memory in self.results:
-                self._whole(memory)
+            failed = memref.Load(self.errors, (value(0),)).result
+            branch = scf.branch(arith.CmpI("eq", failed, arith.constant(NOTHING, i64)).result, otherwise=False)
+            with at_end(branch.then_body.block):
+                for memory in self.results:
+                    self._whole(memory)
+                scf.Yield(())
             for marks in self.shadows.values():
                 memref.Dealloc(marks)
             recorded = memref.Load(self.record, (value(0),)).result
