@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from mlc.ir.printer import Printer
 
 
+EXCESS_PRECISION = "excess_precision"
+"""Attribute of a module: values of 16 bits need not be rounded between two operations on f32."""
+
+
 class Module(Op, name="builtin.module", isolated=True, symbol_table=True, pure=False):
     """A list of functions and globals."""
 

@@ -110,6 +110,7 @@ class Compiled(CompiledFunction):
         check: Whether each call runs as Python too.
         checked: Whether the code checks its accesses to memory.
         freeze: Whether the tensors that f reaches are constants of the code.
+        excess_precision: Whether values of 16 bits may have more bits between two operations.
 
     Raises:
         UserError: A setting names no parameter or is unknown (MLC0380), or the target is unknown (MLC0501).
@@ -250,23 +251,26 @@ def native_entries() -> int:
 def compile(f: M, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False, checked: bool = False, freeze: bool = False) -> M: ...
+            check: bool = False, checked: bool = False, freeze: bool = False,
+            excess_precision: bool = False) -> M: ...
 @overload
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False, checked: bool = False, freeze: bool = False) -> Compiled: ...
+            check: bool = False, checked: bool = False, freeze: bool = False,
+            excess_precision: bool = False) -> Compiled: ...
 @overload
 def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False,
             dynamic: bool | None = None, check: bool = False, checked: bool = False,
-            freeze: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
+            freeze: bool = False, excess_precision: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
 @coded
 def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False, checked: bool = False, freeze: bool = False) -> Any:
+            check: bool = False, checked: bool = False, freeze: bool = False,
+            excess_precision: bool = False) -> Any:
     """Compile a function to native code, when it is first called, once for each kind of arguments.
 
     Tensors that f reaches by itself (closures, globals, attributes, elements of containers) are inputs of the code,
@@ -305,6 +309,11 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
             the layout that suits them, and images have their channels last between convolutions. Results have the same
             bits. If one of these tensors is changed, f is recorded again; there
             are no derivatives. Arguments, and modules among them, are not constants. On the CPU.
+        excess_precision: Whether a float16 or bfloat16 value that one or two operations on elements, or sums, read, and
+            nothing else, stays float32 in between, as PyTorch's and XLA's compilers have it. Without, each operation
+            rounds its result, as it does when it is called by itself. Results are closer to those of float32 then, and
+            take less time; they still have the same bits for all sizes, threads and schedules. A call that is recorded
+            for `backward` rounds what backward reads.
 
     Returns:
         The compiled function, which is called as f is and has the methods of `Compiled`. Of a module, the same module
@@ -327,7 +336,7 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
     """
     options = {"donate": donate, "static": static, "args": args, "target": target, "graph": graph,
                "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic, "check": check,
-               "checked": checked, "freeze": freeze}
+               "checked": checked, "freeze": freeze, "excess_precision": excess_precision}
     if f is None:
         return functools.partial(compile, **options)
     compiled = Compiled(f, **options)  # type: ignore[arg-type]

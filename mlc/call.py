@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mlc.dialects.builtin import EXCESS_PRECISION
 from mlc.frontend import tree
 from mlc.frontend.autocast import autocast_of, on_device
 from mlc.frontend.autograd.grad_mode import mode
@@ -35,6 +36,7 @@ class Signature:
     specs   the specifications of parameters
     device  the device it runs on; None: that of the arguments
     sees_autograd  whether recordings depend on what autograd knows of the arguments
+    excess_precision  whether values of 16 bits may have more bits between two operations
     """
 
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
@@ -48,6 +50,7 @@ class Signature:
         self.f, self.device = f, device
         self.module = called_module(f)
         self.sees_autograd = False                         # whether recordings depend on `requires_grad` and the like
+        self.excess_precision = False
         known = parameters(f)
         if self.bound and "args" in known and hasattr(self.bound[0], "forward"):
             known = parameters(type(self.bound[0]).forward)            # its __call__ passes all of them on
@@ -283,6 +286,9 @@ def record(call: Call, reached: Reached | None = None, captures: bool = True) ->
     captures  whether tensors that it reaches are inputs of the module, which it may change, or constants
     """
     with autocast_of(call.autocast):
-        return record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
-                            reached=reached or Reached({"": call.signature.f}), name=call.signature.name, writes=True,
-                            captures=captures)
+        recorded = record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
+                                reached=reached or Reached({"": call.signature.f}), name=call.signature.name,
+                                writes=True, captures=captures)
+    if call.signature.excess_precision:
+        recorded.trace.module.attrs[EXCESS_PRECISION] = True
+    return recorded

@@ -81,7 +81,8 @@ class CompiledFunction:
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
                  args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
                  matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-                 check: bool = False, checked: bool = False, freeze: bool = False) -> None:
+                 check: bool = False, checked: bool = False, freeze: bool = False,
+                 excess_precision: bool = False) -> None:
         if matmul_precision not in PRECISIONS:
             raise UserError(f"matmul_precision is {matmul_precision!r}", code="MLC0380", loc=user_loc(),
                             hint='one of "ieee", "tf32" and None')
@@ -91,6 +92,7 @@ class CompiledFunction:
         device, machine = target_named(target)
         self.placement = Placement(device, machine, graph, matmul_precision, CHECKS if checked else NONE)
         self.signature = Signature(f, donate, static, args, device)
+        self.signature.excess_precision = excess_precision
         against = [name for name, given in (("donate", donate != ()), ("static", static != ()),
                                             ("target", device not in (None, CPU))) if given]
         if freeze and against:
@@ -99,7 +101,8 @@ class CompiledFunction:
         self.fallback, self.dynamic, self.check, self.freeze = fallback, dynamic, check, freeze
         self._settings: dict[str, Any] = {"donate": donate, "static": static, "args": args, "graph": graph,
                           "matmul_precision": matmul_precision, "fallback": fallback, "dynamic": dynamic,
-                          "check": check, "checked": checked, "freeze": freeze}
+                          "check": check, "checked": checked, "freeze": freeze,
+                          "excess_precision": excess_precision}
         self._caches = {False: self._new_cache(False)}
         self.reports: list[Report] = []
         self.wrappers = list[Any]()

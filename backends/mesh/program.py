@@ -269,6 +269,7 @@ def _compiled(module: Module, name: str, host: Toolchain) -> Any:
     """The entry of a segment, compiled by itself."""
     with compiling:
         alone = empty_module()
+        alone.attrs.update(module.attrs)
         segment = function_of(module, name).clone()
         segment.attrs |= {"sym_name": Symbol("main"), "sym_visibility": None}
         alone.body.block.insert(segment)

@@ -30,6 +30,7 @@ def copy_of(module: Module) -> Module:
 def _calling(module: Module) -> tuple[Trace, func.Func]:
     """The trace of a function that calls @main of the module, and this."""
     trace = Trace("main")
+    trace.module.attrs.update(module.attrs)                # what holds for the code of one holds for that of the other
     functions = func.functions(copy_of(module))
     names = {f.sym_name for f in functions}
     for f in functions:

@@ -134,7 +134,8 @@ class Mlc(_Framework):
 
     def compiled(self, f: Any) -> Any:
         import mlc
-        return mlc.compile(f, freeze=True)                 # weights are constants, as they are of a runtime's model
+        # weights are constants, and 16 bits are not rounded between two operations, as in a runtime's model
+        return mlc.compile(f, freeze=True, excess_precision=True)
 
     def training(self, a: Library, loss: Any, optimizer: Any) -> Any:
         return a.lib.compile(a.training(loss, optimizer))
