@@ -39,7 +39,7 @@ _NOTHING = np.empty(0)
 def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
     recorded = code.recorded
-    if profiling.recorder is not None:
+    if profiling.recorder is not None:                     # nothing is written over meanwhile, as these are kept
         call.before = [x._array for x in call.captured if isinstance(x, Tensor)]
     if mode.enabled and recorded.captures is not None:
         _check_history(code, call)
