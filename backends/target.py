@@ -55,7 +55,7 @@ class Target:
         return self.name.partition(":")[0] if ":" in self.name else VENDORS[0]
 
     def products(self, precision: str | None) -> str:
-        """Option `products` of passes/fix_numerics.py for a precision of matrix products.
+        """Option `products` of passes/fix_numerics/__init__.py for a precision of matrix products.
 
         By default tensor cores multiply 16-bit floats where available, with "tf32" also float32; with "ieee" neither.
         """

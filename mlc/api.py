@@ -309,11 +309,11 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
             the layout that suits them, and images have their channels last between convolutions. Results have the same
             bits. If one of these tensors is changed, f is recorded again; there
             are no derivatives. Arguments, and modules among them, are not constants. On the CPU.
-        excess_precision: Whether a float16 or bfloat16 value that one or two operations on elements, or sums, read, and
-            nothing else, stays float32 in between, as PyTorch's and XLA's compilers have it. Without, each operation
-            rounds its result, as it does when it is called by itself. Results are closer to those of float32 then, and
-            take less time; they still have the same bits for all sizes, threads and schedules. A call that is recorded
-            for `backward` rounds what backward reads.
+        excess_precision: Whether a float16 or bfloat16 value that one or two arithmetic operations on elements, or
+            reductions, read, and nothing else, stays float32 in between, as PyTorch's and XLA's compilers have it.
+            Without, each operation rounds its result, as it does when it is called by itself. Results are closer to
+            those of float32 then, and take less time. Threads have no part in them, but what is compiled has: a call
+            that is recorded for `backward` rounds what backward reads. Compiled functions that f calls do as f does.
 
     Returns:
         The compiled function, which is called as f is and has the methods of `Compiled`. Of a module, the same module

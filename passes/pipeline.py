@@ -36,7 +36,6 @@ SHARED: Rows = (
     ("loop", "canonicalize", "decompositions contain identities"),
     ("loop", "cse", "decompositions have common subexpressions: softmax and its derivative"),
     ("loop", "fix_numerics", "fixes reduction orders and approximations; later passes preserve every bit"),
-    ("loop", "remove_roundings", "only now are operations on 16 bits those of f32 between two casts"),
     ("loop", "expand_concat", "kernels of many selects would be slow to compile and to run; before kernels are formed"),
     ("loop", "hoist_constants", "what is computed of weights is final, and is no part of kernels yet"),
     ("loop", "fuse", "values inside a kernel cost no memory traffic; needs canonical IR without duplicates"),

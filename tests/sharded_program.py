@@ -119,7 +119,8 @@ def examine(seed: int) -> str:
     for i, (got, want) in enumerate(zip(on_all_ranks(rank, args), expected, strict=True)):
         found = difference(got, np.asarray(want))
         if found is not None:
-            return "-" if overflows else f"result {i} on {dict(zip(mesh.axes, mesh.sizes))}, {[str(s) for s in chosen]}: {found}"
+            where = f"{dict(zip(mesh.axes, mesh.sizes))}, {[str(s) for s in chosen]}"
+            return "-" if overflows else f"result {i} on {where}: {found}"
     return ""
 
 

@@ -289,10 +289,11 @@ def _replaced_array(builder: ModuleBuilder) -> None:
     self, state, row = a.args
     held = a.load(PTR, _field(a, PTR, Array, row, "slot"))
     tensor, gradient, plain, fits, alone, other = (a.block() for _ in range(6))
-    array = a.block(PTR, I64)
-    a.branch(a.compare("slt", _field(a, I64, Array, row, "place"), a.i64(0)), gradient, tensor)
-    a.start(tensor)                                          # the list of arrays has it, too
-    a.goto(array, held, a.i64(2))
+    array, place = a.block(PTR, I64), _field(a, I64, Array, row, "place")
+    a.branch(a.compare("slt", place, a.i64(0)), gradient, tensor)
+    a.start(tensor)                                          # it is the one that the code reads, and in the list, too
+    read = _field(a, PTR, Array, _row(a, state, "inputs", place), "array")
+    a.branch(a.compare("eq", held, read), array, other, (held, a.i64(2)))
     a.start(gradient)
     a.branch(a.call("unshared", self, state, held), plain, other)
     a.start(plain)

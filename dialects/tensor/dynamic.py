@@ -159,11 +159,20 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
 
     def _is_read_where_replaced(self, piece: Op) -> bool:
         """Whether an element of a piece only has a part in the element that replaces it."""
-        if piece.results[0].type.shape != self.update.type.shape:
-            return False
-        return all(user.operands.count(piece.results[0]) == 1 and user.operands[1] is piece.results[0]
-                   if user is self else is_pointwise(user) and self._is_read_where_replaced(user)
-                   for user in piece.results[0].users)
+        work, known = [piece], {piece}
+        while work:
+            value = work.pop().results[0]
+            if value.type.shape != self.update.type.shape:
+                return False
+            for user in value.users:
+                if user is self and user.operands.count(value) == 1 and user.operands[1] is value:
+                    continue
+                if user is self or not is_pointwise(user):
+                    return False
+                if user not in known:
+                    known.add(user)
+                    work.append(user)
+        return True
 
     def ref(self, x: Any, update: Any, *starts: Any) -> Array:
         out = np.array(x)

@@ -6,6 +6,7 @@ from mlc.tools.mutants.fault import Fault, loops, rows
 from mlc.tools.mutants.fault import aliasing as alias
 from mlc.tools.mutants.fault import numerics as fix
 
+FIX = "passes/fix_numerics/__init__.py"
 COMPOSITE, SCALAR = "dialects/tensor/composite.py", "passes/tensor_to_loop/scalar.py"
 NEST, MEMORY, COMPUTE = (f"passes/lower_kernel/{name}.py" for name in ("nest", "memory", "compute"))
 decompose = rows("numerics", "decompose")
@@ -31,13 +32,13 @@ FAULTS: tuple[Fault, ...] = (
         "limit", ops="log"),
     fix("dialects/expansions/logarithm.py", "return b.select(b.cmp(\"ogt\", x, limit), result, outside)",
         "return result", ops="log"),
-    fix("passes/fix_numerics.py", "def roundeven(self, a: Value) -> Value:\n        return math.RoundEven(a)",
+    fix(FIX, "def roundeven(self, a: Value) -> Value:\n        return math.RoundEven(a)",
         "def roundeven(self, a: Value) -> Value:\n        return math.Floor(a)", ops="exp sin"),
-    fix("passes/fix_numerics.py", "moved = tuple(a + (a > axis) for a in op.axes)",
+    fix(FIX, "moved = tuple(a + (a > axis) for a in op.axes)",
         "moved = tuple(a for a in op.axes)", ops="reduce_sum"),
-    fix("passes/fix_numerics.py", "outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))",
+    fix(FIX, "outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))",
         "outer = type(op)(inner.result, tuple(a for a in axes if a < len(kept)))", ops="reduce_sum"),
-    fix("passes/fix_numerics.py", "result.dtype).result if result.dtype in _NARROW else wide_result",
+    fix(FIX, "result.dtype).result if result.dtype in _NARROW else wide_result",
         "result.dtype).result if result.dtype == f16 else wide_result", ops="add"),
     fuse("passes/fuse/legality.py", "if home.kind == \"scatter\":\n            return", "if False:\n            return",
          ops="scatter"),

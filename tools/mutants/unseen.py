@@ -86,7 +86,7 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- numerics -------------------------------------------------------------------------------------------------
     # the sum of 200,001 numbers: blocks that do not divide the axis leave its end out
-    numerics("passes/fix_numerics.py",
+    numerics("passes/fix_numerics/__init__.py",
              "size = next(n for n in range(BLOCK // length, 0, -1) if shape[axis] % n == 0)",
              "size = BLOCK // length", ops="reduce_sum"),
     # (-inf) ** 0.5 is inf, not NaN
@@ -94,7 +94,7 @@ FAULTS: tuple[Fault, ...] = (
              'negative = b.iand(b.cmp("olt", x, b.const(0, x)), b.cmp("ogt", x, b.neg(infinity)))',
              'negative = b.cmp("olt", x, b.const(0, x))', ops="pow"),
     # index_add of many bfloat16 to one place: rounded after each of them
-    numerics("passes/fix_numerics.py",
+    numerics("passes/fix_numerics/__init__.py",
              "return isinstance(op, Elementwise | Reduce | tn.DotGeneral | tn.Cumulative | Scattering) and any(",
              "return isinstance(op, Elementwise | Reduce | tn.DotGeneral | tn.Cumulative) and any(",
              blame="tensor_to_loop", ops="scatter"),

@@ -74,7 +74,7 @@ FAULTS: tuple[Fault, ...] = (
              "b.add(a, a), None, {32: 20.0, 64: 40.0}[bits])",
              "b.add(a, a), None, 20.0)", ops="tanh"),
     # the sum of 1000 float16 numbers, rounded after each of them
-    numerics("passes/fix_numerics.py",
+    numerics("passes/fix_numerics/__init__.py",
              "_NARROW = (f16, bf16)",
              "_NARROW = (bf16,)", ops="reduce_sum", blame="tensor_to_loop"),
     # fft of 32768 points, whose roots of unity are computed: those of the inverse

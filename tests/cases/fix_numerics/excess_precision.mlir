@@ -1,7 +1,8 @@
-// test: pass fix_numerics remove_roundings
+// test: pass fix_numerics
 // tolerance: 2e-2
 
-// between two operations, and before a reduction, the sum stays f32; the result is rounded
+// between two operations, and before a reduction, the sum stays f32; the result is rounded. An operation that reads a
+// value twice is one
 module attributes {excess_precision} {
   func.func @chain(%x: tensor<4x8xbf16>, %y: tensor<4x8xbf16>) -> tensor<4xbf16> {
     %0 = tensor.add %x, %y : tensor<4x8xbf16>

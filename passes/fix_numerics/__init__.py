@@ -23,7 +23,8 @@ why    results are bitwise reproducible across machines, schedules and batch siz
   bytes with a multiple of 64 terms has `quads<64>`, and the bits of every other order. Other numbers of terms,
   from 16 on, are padded with zeros; of bytes, with a third as many zeros at most.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
-- f16 and bf16 are computed in f32 and rounded once per operation.
+- f16 and bf16 are computed in f32 and rounded once per operation; in a module with the attribute `excess_precision`
+  not between two operations on elements (roundings.py).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from typing import TypeGuard
 
 from mlc.dialects import arith, math
 from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import EXCESS_PRECISION
 from mlc.dialects.tensor.base import broadcast_to
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.map import map_elements
@@ -45,6 +47,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, ScalarType, Type, bf16, f16, f32, f64, i8, i32, i64, ui8
+from mlc.passes.fix_numerics.roundings import remove_roundings
 from mlc.passes.forms import DECOMPOSED, FIXED
 
 
@@ -142,6 +145,8 @@ def run(module: Op, products: str = "fma", lanes: bool = True, tiles: bool = Fal
             _widen(op, products, lanes, of_tiles)
         if op.parent is not None:
             _fix(op, products, lanes, of_tiles)
+    if module.attrs.get(EXCESS_PRECISION):
+        remove_roundings(module)
 
 
 def is_expanded(op: Op) -> TypeGuard[Elementwise]:
