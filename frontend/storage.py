@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _OURS = 2
-"""References to what a function has as its parameter and nobody else has, as `sys.getrefcount` counts them: the
-parameter, and that of `sys.getrefcount`."""
+"""References to an array that belongs to a tensor alone, as `sys.getrefcount` counts them: the tensor's slot, and the
+argument of that function."""
 
 
 class Storage:
@@ -166,16 +166,16 @@ def storage_of(tensor: Tensor) -> Storage:
             return storage
         if not array.flags.c_contiguous:
             array = tensor._array = np.array(array, order="C")
-        storage = Storage(array, held_by(array, 1))
+        storage = Storage(array, _held_once(array))
         tensor._array = _read_only(array)
         storage.add(tensor)
     return tensor._storage  # type: ignore[return-value]
 
 
-def held_by(array: Array, known: int) -> bool:
-    """Whether nobody has an array, or its memory, but `known` places and a variable of the caller."""
+def _held_once(array: Array) -> bool:
+    """Whether nobody has an array, or its memory, but a tensor and the caller."""
     base: Any = array.base
-    return sys.getrefcount(array) <= known + _OURS + 1 and (base is None or (
+    return sys.getrefcount(array) <= _OURS + 2 and (base is None or (
         isinstance(base, np.ndarray) and base.base is None and sys.getrefcount(base) <= _OURS + 1))
 
 
@@ -186,7 +186,7 @@ def donated(tensor: Tensor, given: Sequence[Any]) -> Any:
     if storage is None:
         array = tensor.backing_array
         given_twice = sum(getattr(x, "_array", x) is array for x in given) > 1     # which the call refuses
-        return array if given_twice or type(array) is not np.ndarray or held_by(array, 1) else array.copy()
+        return array if given_twice or type(array) is not np.ndarray or _held_once(array) else array.copy()
     among = sum(getattr(x, "_storage", None) is storage for x in given)
     if among > 1:                                          # as above
         array = tensor._array.view()

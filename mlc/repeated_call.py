@@ -21,7 +21,6 @@ import numpy as np
 from mlc.backends.executable import Entry, new_array
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.recorded_function import Recorded
-from mlc.frontend.storage import held_by
 from mlc.frontend.tensor import Tensor, as_backing_array
 
 if TYPE_CHECKING:
@@ -31,8 +30,10 @@ Array = np.ndarray[Any, Any]
 Pairs = Sequence[tuple[int, int]]
 _OURS = 2
 """References to an array that nobody else holds, as `sys.getrefcount` counts them in `_result`."""
-_PLACES = 3
-"""The places that have the array of a captured tensor: the tensor, `known` and `fitting`."""
+_PROBE = np.empty(2)[:1]
+_PLACES = [_PROBE, _PROBE]
+"""An array that three places have, as the tensor, `known` and `fitting` have that of a captured tensor. How many
+references a call adds depends on the interpreter, and on tools that it runs under, so both are counted alike."""
 
 
 def may_be_over(entry: Entry, own: int, stored: Pairs) -> Pairs:
@@ -40,6 +41,16 @@ def may_be_over(entry: Entry, own: int, stored: Pairs) -> Pairs:
     number of the arguments."""
     over = entry.interface.overwrites
     return [(j, n) for j, n in stored if over and over[n] == own + j]
+
+
+def _is_alone(x: Any, array: Any, probe: Array, last: tuple[Array, int] | None) -> bool:
+    """Whether nobody else has the array that a captured input had in the last call, and has now, or its memory."""
+    if type(x) is not Tensor or x._array is not array or x._storage is not None or not array.flags.writeable:
+        return False
+    base, like = array.base, probe.base
+    return sys.getrefcount(array) <= sys.getrefcount(probe) + (last is not None and last[0] is array) and (
+        base is None or (type(base) is np.ndarray and base.base is None
+                         and sys.getrefcount(base) <= sys.getrefcount(like)))
 
 
 class RepeatedCall:
@@ -85,7 +96,7 @@ class RepeatedCall:
         pointers = [*map(entry.address_of, given), *self.pointers]
         entry.check_overlap([*given, *self.fitting], pointers)
         over = {} if keep else {n: (self.fitting[j], self.pointers[j])
-                                for j, n in self.over if self._is_alone(captured[j], self.known[j], self.last[n])}
+                                for j, n in self.over if _is_alone(captured[j], self.known[j], _PROBE, self.last[n])}
         made = [over[n] if n in over else self._result(n) for n in range(len(self.results))]
         for n, a in entry.reused:                          # donated arguments
             made[n] = given[a], pointers[a]
@@ -124,13 +135,6 @@ class RepeatedCall:
         fitting = self.fitting[j] = self.entry.checked_array(self.own + j, array)
         self.known[j] = array if fitting is array else None
         self.pointers[j] = self.entry.address_of(fitting)
-
-    @staticmethod
-    def _is_alone(x: Any, array: Any, last: tuple[Array, int] | None) -> bool:
-        """Whether nobody else has the array that a captured input had in the last call, and has now."""
-        places = _PLACES + (last is not None and last[0] is array)
-        return (type(x) is Tensor and x._array is array and x._storage is None and array.flags.writeable
-                and held_by(array, places))
 
     def _result(self, number: int) -> tuple[Array, int]:
         """An array for a result, and the address of its elements."""
