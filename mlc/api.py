@@ -277,7 +277,8 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
     which it may change: f may call `backward`, the steps of optimizers and schedulers, and draw random numbers. numpy
     arrays and Python values that it reaches are part of what is compiled; each call checks that they are still the
     same, and if not, f is recorded again; code for the last eight states is kept. f may not change other objects that
-    were there before it was called.
+    were there before it was called. A call that fails has changed nothing. While one runs, another thread that reads a
+    tensor which it changes may find some of the new elements, as in PyTorch.
 
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
     on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.
