@@ -87,8 +87,10 @@ class Func(Op, name="func.func", isolated=True, pure=False):
     def _check_numbers(self, name: str, what: str, none: Set[int] = frozenset()) -> None:
         """Refuse an attribute that is no list of arguments, and of numbers that stand for `none`."""
         numbers = self.attrs.get(name, ())
-        if not isinstance(numbers, tuple) or any(type(i) is not int for i in numbers) or not all(
-                0 <= i < len(self.args) and numbers.count(i) == 1 for i in {*numbers} - none):
+        fits = isinstance(numbers, tuple) and all(type(i) is int and (i in none or 0 <= i < len(self.args))
+                                                  for i in numbers)
+        arguments = [i for i in numbers if i not in none] if fits else []
+        if not fits or len({*arguments}) < len(arguments):
             self.fail(f"{name} = {numbers} are not distinct indices of its {len(self.args)} arguments", code="MLC0116",
                       hint=f"list each argument that {what} once, by its index from 0")
 

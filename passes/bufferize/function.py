@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -197,9 +198,10 @@ class Bufferizer:
         """For each result, the argument whose new elements it has if it may be written over that, `REPLACES`, or -1."""
         wanted, args = self.function.attrs[UPDATES], self.block.args
         wanted = (*wanted, *[-1] * (len(returned) - len(wanted)))
-        own = [v.op is not None and alias < 0 and list(returned).count(v) == 1 for v, alias in zip(returned, aliases)]
+        times, donated = Counter(returned), {*aliases}
+        own = [v.op is not None and alias < 0 and times[v] == 1 for v, alias in zip(returned, aliases)]
         return tuple(at if mine and (at == REPLACES or (
-            at >= 0 and at not in aliases and v.type == args[at].type and self.may_be_over(v, args[at]))) else -1
+            at >= 0 and at not in donated and v.type == args[at].type and self.may_be_over(v, args[at]))) else -1
             for v, mine, at in zip(returned, own, wanted))
 
     def may_be_over(self, result: Value, argument: Value) -> bool:
