@@ -242,6 +242,34 @@ def test_convolutions_between_others_pack_nothing(size: int, stride: int) -> Non
     assert [type(v.op) for v in (product.rows, product.columns)] == [loop.Words, loop.Words]
 
 
+@native
+@pytest.mark.parametrize("rows, columns, terms", [
+    (40, 1024, 512), (5, 1040, 512), (300, 1024, 544), (1100, 512, 1024), (40, 512, 512)])
+def test_large_panels_are_prefetched(rows: int, columns: int, terms: int) -> None:
+    """The lines of panels that are next, also those beyond the last one."""
+    x, w = numbers("normal", (rows, terms), 1), numbers("normal", (columns, terms), 2)
+    model = mlc.nn.Linear(terms, columns, bias=False)
+    model.weight = mlc.nn.Parameter(mlc.tensor(w))
+    f = mlc.compile(model, freeze=True)
+    product, = mlc.lower(f, [mlc.tensor(x)], level="loop").module.inside(loop.ContractPanels)
+    assert product.prefetch is (columns * terms >= 1 << 19)
+    assert difference(np.asarray(f(mlc.tensor(x))), wanted(x, w.T), "bits") is None
+
+
+@pytest.mark.parametrize("columns", [64, 1024])
+def test_rows_are_rounded_once_for_many_columns(columns: int) -> None:
+    x, w = (mlc.tensor(np.ones(shape, np.float32)) for shape in ((40, 64), (columns, 64)))
+
+    def f(x: Any, w: Any) -> Any:
+        with mlc.autocast("cpu", dtype=mlc.bfloat16):
+            return mlc.nn.functional.linear(x, w)
+
+    module = mlc.lower(mlc.compile(f), [x, w], level="trace").module
+    pipeline.lower(module, "loop", machine=MACHINE)
+    product, = module.inside(loop.ContractPanels)
+    assert isinstance(product.rows.op, loop.Words) == (columns == 1024)
+
+
 # -- everywhere -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("level", pipeline.LEVELS)
 def test_every_level_has_the_same_bits(level: str) -> None:

@@ -78,6 +78,8 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
     Rows may be read where they are, in `loop.words`. Then the last tile of them overlaps the one before, so that the
     sum is from zero. With `pitch` = p, the last two dimensions of rows are one: a point of the first of these is p
     points of the second away from the next one, and the points between them are multiplied as well.
+
+    With `prefetch`, what follows the columns in memory, which are read where they are, is prefetched meanwhile.
     """
 
     sums: Value
@@ -86,6 +88,7 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
     dim: int
     from_zero: bool = False
     pitch: int = 0
+    prefetch: bool = False
     unsigned: str = "none"
     enums = {"unsigned": ("none", "rows", "columns", "both")}
 
@@ -134,6 +137,8 @@ class ContractPanels(InKernel, name="loop.contract_panels", pure=False):
         if self.dim < kernel.parallel or any(not isinstance(n, int) or n % self.block for n in sizes):
             self.fail(f"slices of {sizes[-1]} terms along d{self.dim} are no whole blocks of {self.block}",
                       code="MLC0151")
+        if self.prefetch and not isinstance(self.columns.op, Words):
+            self.fail(f"prefetches what follows {self.columns.type}, which is not read where it is", code="MLC0151")
         self.verify_rows(kernel)
 
     def verify_rows(self, kernel: Kernel) -> None:

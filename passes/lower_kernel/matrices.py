@@ -5,6 +5,9 @@ A step of a sum multiplies two tiles of rows by two of columns, so that each til
 eight are in registers. The last rows and columns may be those of one tile: panels and sums have memory for whole ones,
 and what lies beyond the domain is not read again. Of rows that are read where they are, the last tile begins earlier,
 so that all of its rows are in memory, and some sums are stored twice.
+
+Panels of columns that come from memory are prefetched: while each two tiles of rows meet one, they prefetch a part of
+the one after it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from mlc.dialects.loop.pairs import SIDE, distance_of_rows
 from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
-from mlc.ir.types import MemRefType, ScalarType, VectorType, f32, i8, index
+from mlc.ir.types import MemRefType, ScalarType, VectorType, f32, i8, i32, index
 from mlc.passes.lower_kernel import memory
 from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.interleaved import extent
@@ -181,14 +184,15 @@ def _rows(low: Lowering, product: Product) -> None:
         around = scf.loop(zero, low.number(twos), one, [], f"i{product.m}")
         with at_end(around.block), low.scoped():
             first = low.number(low.named("rows", around.counter) * (2 * SIDE))
-            _columns(low, product, [first, _within(low, product, arith.AddI(first, low.number(SIDE)).result)])
+            _columns(low, product, around.counter, [
+                first, _within(low, product, arith.AddI(first, low.number(SIDE)).result)])
             scf.Yield(())
     left = sizes.divide(count + 2 * SIDE - 1, 2 * SIDE) - twos
     if left == 0:
         return
 
     def last() -> list[Value]:
-        _columns(low, product, [_within(low, product, low.number(twos * (2 * SIDE)))])
+        _columns(low, product, low.number(twos), [_within(low, product, low.number(twos * (2 * SIDE)))])
         return []
 
     if left == 1:
@@ -204,14 +208,15 @@ def _within(low: Lowering, product: Product, row: Value) -> Value:
     return arith.MinSI(row, low.number(product.count - SIDE)).result
 
 
-def _columns(low: Lowering, product: Product, rows: Sequence[Value]) -> None:
+def _columns(low: Lowering, product: Product, turn: Value, rows: Sequence[Value]) -> None:
     tiles = -(-low.scope.block[product.n] // SIDE)
     for first in range(0, tiles, 2):
-        _sum(low, product, rows, range(first * SIDE, min(first + 2, tiles) * SIDE, SIDE))
+        _sum(low, product, turn, rows, range(first * SIDE, min(first + 2, tiles) * SIDE, SIDE))
 
 
-def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequence[int]) -> None:
-    """Add all terms to the sums of a few tiles, those of the first rows and columns."""
+def _sum(low: Lowering, product: Product, turn: Value, rows: Sequence[Value], columns: Sequence[int]) -> None:
+    """Add all terms to the sums of a few tiles, those of the first rows and columns, in one of the turns that all rows
+    take."""
     op, width = product.op, len(columns)
     sums = product.sums()
     right = [product.first_words(j) for j in columns]
@@ -222,6 +227,8 @@ def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequen
     around = scf.loop(arith.constant(0, index), product.blocks, arith.constant(1, index), totals, f"i{op.dim}")
     with at_end(around.block), low.scoped():
         word = arith.MulI(around.counter, arith.constant(SIDE, index)).result
+        for matrix, first, start in right if op.prefetch else ():
+            _prefetch_words(low, product, turn, matrix, arith.AddI(first, word).result, start)
         b: list[Value] = []
         updated = []
         for i, total in enumerate(around.carried):       # what is loaded late comes while others multiply
@@ -234,6 +241,22 @@ def _sum(low: Lowering, product: Product, rows: Sequence[Value], columns: Sequen
         scf.Yield(tuple(updated))
     for at, total in zip(places, around.results):
         amx.TileStore(sums, at, total)
+
+
+def _prefetch_words(low: Lowering, product: Product, turn: Value, matrix: Value, row: Value, column: Value) -> None:
+    """Prefetch some rows of the tile of words that is in the place of this one in the panels after the current ones:
+    those of one turn, all of which prefetch all rows."""
+    op, block, words = product.op, low.scope.block, product.op.columns.op
+    assert isinstance(words, loop.Words)
+    rows = (block[product.first] - 1) * op.pitch + block[product.m] if op.pitch else block[product.m]
+    each = max(1, SIDE // -(-rows // (2 * SIDE)))
+    run, (_, distance) = i32.width // op.columns.type.dtype.width, words.runs
+    panels = max(1, low.scope.block[product.n] * run // distance)         # as wide as the columns of a sum
+    ahead = panels * low.kernel.domain[op.dim] // run
+    own = arith.MulI(arith.RemUI(turn, arith.constant(SIDE // each, index)).result, arith.constant(each, index)).result
+    first = arith.AddI(arith.AddI(row, arith.constant(ahead, index)).result, own).result
+    for i in range(each):
+        memref.Prefetch(matrix, (arith.AddI(first, arith.constant(i, index)).result, column), localityHint=2)
 
 
 # -- vectors ----------------------------------------------------------------------------------------------------------

@@ -226,13 +226,22 @@ def multiply_panels(kernel: Kernel, n: int, place: Rows | None = None) -> None:
         divided = isinstance(start, loop.LoadScratch)
         sums = start.scratch if isinstance(start, loop.LoadScratch) else memory_of_sums(kernel, contract.result)
         loop.ContractPanels(sums, rows, columns, dim=k, from_zero=not divided,
-                            pitch=place.pitch if place is not None else 0, unsigned=unsigned)
+                            pitch=place.pitch if place is not None else 0, unsigned=unsigned,
+                            prefetch=isinstance(columns.op, loop.Words) and is_prefetched(columns.op))
     if divided:
         along.erase()
     else:
         with before(sum, contract.loc):
             sum.replace_by(loop.LoadScratch(sums).result)
     record(kernel, "multiply_panels", dim=f"{k}", rows="packed" if place is None else "in place")
+
+
+def is_prefetched(columns: loop.Words) -> bool:
+    """Whether panels of columns come from memory, or from a cache that takes as long: those of a large buffer, which a
+    processor does not read ahead beside the rows."""
+    buffer, (_, distance) = columns.buffer.type, columns.runs
+    large = prod(buffer.shape) * buffer.dtype.itemsize >= CACHE
+    return bool(large and distance * buffer.dtype.width <= PANEL * i32.width)
 
 
 def unsigned_panels(kernel: Kernel, left: Value) -> str:

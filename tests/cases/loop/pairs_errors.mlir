@@ -86,3 +86,14 @@ func.func @f(%x: memref<8x32xbf16>) {
   }
   func.return
 }
+// -----
+func.func @f(%x: memref<8x32xbf16>) {
+  loop.kernel {symbols = [], domain = [8, 8, 32], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 32]>} {
+    %s = loop.scratch : () -> !loop.scratch<d0xd1xf32>
+    %a = loop.scratch {interleaved = 2} : () -> !loop.scratch<d0xd2xbf16>
+    %b = loop.scratch {interleaved = 2} : () -> !loop.scratch<d2xd1xbf16>
+    loop.contract_panels %s, %a, %b {dim = 2, prefetch = true} : (!loop.scratch<d0xd1xf32>, !loop.scratch<d0xd2xbf16>, !loop.scratch<d2xd1xbf16>) -> ()  // error: error[MLC0151]: loop.contract_panels: prefetches what follows !loop.scratch<d2xd1xbf16>, which is not read where it is
+    loop.end
+  }
+  func.return
+}
