@@ -14,10 +14,10 @@ siblings      reductions of one domain that read one value and do not depend on 
 A kernel with reductions may have several stages per reduction slice (stages.py): softmax is a maximum, a sum and a
 division over one domain. A contraction takes an epilogue, on tensor cores a short one (epilogues.py). It reads its
 factors many times, so it absorbs producers that move elements, which its schedule packs, but none that compute; nor,
-for tensor cores, one that rounds to fewer bits or pads. Free operations (full, iota, broadcast_to, reshapes that add or
-drop unit dimensions) are cloned for each reader. Any other reshape is a view at a kernel boundary. The reason
-why a producer is not fused is recorded on the consumer (`unfused`), and so is why operations came together, and where
-their values are then (`fused`).
+for tensor cores, one that rounds to fewer bits or pads, nor, on tiles of many columns, one that rounds. Free operations
+(full, iota, broadcast_to, reshapes that add or drop unit dimensions) are cloned for each reader. Any other reshape is a
+view at a kernel boundary. The reason why a producer is not fused is recorded on the consumer (`unfused`), and so is why
+operations came together, and where their values are then (`fused`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mlc.passes.forms import FIXED, FUSED
 from mlc.passes.fuse import kernels
 from mlc.passes.fuse.epilogues import split_epilogues
 from mlc.passes.fuse.graph import FusionGraph, Group
-from mlc.passes.fuse.legality import Legality, is_below_copies, is_done_before_tensor_cores, is_read_by_tensor_cores
+from mlc.passes.fuse.legality import Legality, is_below_copies, is_done_before
 from mlc.passes.fuse.pieces import moved_in_pieces
 
 MAX_OPS = 96
@@ -83,7 +83,7 @@ def _copy_factors(op: tn.DotGeneral) -> None:
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
         while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
-            if is_below_copies(v.op) or (is_done_before_tensor_cores(v.op) and is_read_by_tensor_cores(op)):
+            if is_below_copies(v.op) or is_done_before(v.op, op):
                 break
             chain.append(v.op)
             v = v.op.operands[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IterationDomain
-from mlc.dialects.tensor.orders import lanes_of_product, order_of, terms_of_tiles
+from mlc.dialects.tensor.orders import lanes_of_product, order_of, terms_of_pairs, terms_of_tiles
 from mlc.dialects.tensor.packed import panels_of
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.traits import is_cheap, is_read_as_it_lies, moves_elements
@@ -22,6 +22,8 @@ FAR_ROW = 1024
 """Longest strided slice, one element per cache line, of which a tile stays in cache between stages."""
 PACKED_ROWS = 16
 """Fewest rows of a contraction for which its other factor is packed into panels, in a tile of registers twice."""
+MANY_COLUMNS = 1024
+"""Columns from which on the rows of a product on tiles are rounded before it: several tasks would round them anew."""
 FEW_OPERANDS = 4
 """Most operands of a concatenation that a contraction reads in pieces."""
 SHORT_ROW = 8
@@ -168,10 +170,9 @@ class Legality:
                 self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral) or (
                     self.is_read_in_words(op)) for v in op.operands for s in self.graph.sources(v)):
             return "a contraction reads its factors many times"
-        if any(map(is_done_before_tensor_cores, producer.ops)) and any(
-                self.graph.group_of.get(user) is consumer and is_read_by_tensor_cores(user)
-                for op in producer.ops for user in self.graph.readers(op)):
-            return "tensor cores read their factors many times"
+        if any(is_done_before(op, user) for op in producer.ops for user in self.graph.readers(op)
+               if self.graph.group_of.get(user) is consumer):
+            return "a matrix unit reads its factors many times"
         if any(isinstance(op, tn.Windows | tn.DotGeneral) for op in consumer.ops) and any(
                 is_below_copies(op) for op in producer.ops):
             return "a contraction reads its elements at several places"
@@ -235,6 +236,24 @@ def is_done_before_tensor_cores(op: Op) -> bool:
     if isinstance(op, tn.Pad):
         return all(isinstance(user, tn.Cast | tn.Transpose | tn.DotGeneral) for user in op.result.users)
     return isinstance(op, tn.Cast) and bool(op.result.type.dtype.width < op.operands[0].type.dtype.width)
+
+
+def is_done_before(op: Op, reader: Op) -> bool:
+    """Whether an operation on a factor is done once, before the product that `reader` is, or moves elements for: on
+    tensor cores, or on tiles if it rounds the rows for many columns, which read them where they lie in memory."""
+    return is_done_before_tensor_cores(op) and (is_read_by_tensor_cores(reader) or (
+        isinstance(op, tn.Cast) and is_read_by_tiles(reader, op.result)))
+
+
+def is_read_by_tiles(op: Op, x: Value) -> bool:
+    """Whether an operation that reads x is a product of bf16 on tiles, with MANY_COLUMNS of the other factor, or moves
+    or widens elements for such products alone."""
+    if isinstance(op, tn.DotGeneral):
+        other = op.operands[op.lhs is x].type.shape
+        columns = sizes.product(other[axis] for axis in op.free(int(op.lhs is x)))
+        return terms_of_pairs(order_of(op)) is not None and not (isinstance(columns, int) and columns < MANY_COLUMNS)
+    return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
+        is_read_by_tiles(user, op.results[0]) for user in op.results[0].users)
 
 
 def is_read_by_tensor_cores(op: Op) -> bool:
