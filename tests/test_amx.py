@@ -96,6 +96,15 @@ def test_known_sizes(case: tuple[tuple[int, int, int], tuple[bool, bool]]) -> No
 
 
 @native
+@pytest.mark.parametrize("shape", [(5, 64, 64), (16, 33, 320), (33, 40, 192), (300, 64, 96), (40, 17, 1600)])
+def test_rows_that_lie_across_memory_are_turned(shape: tuple[int, int, int]) -> None:
+    check((*shape, True, False), *shape)
+    module = pipeline.lower(parse_module(text(*shape, True, False)), "loop", machine=host().machine)
+    sizes = [around.step for around in module.inside(loop.For) if around.dim == 0 and any(around.inside(loop.Load))]
+    assert 16 in sizes                                       # squares that are transposed in registers
+
+
+@native
 def test_very_many_terms_are_added_in_slices() -> None:
     check((16, 33, 1 << 16, False, False), 16, 33, 1 << 16)            # all of a panel's do not fit onto the stack
 
@@ -244,7 +253,7 @@ def test_convolutions_between_others_pack_nothing(size: int, stride: int) -> Non
 
 @native
 @pytest.mark.parametrize("rows, columns, terms", [
-    (40, 1024, 512), (5, 1040, 512), (300, 1024, 544), (1100, 512, 1024), (40, 512, 512)])
+    (40, 1024, 512), (5, 1040, 512), (190, 1024, 512), (300, 1024, 544), (1100, 512, 1024), (40, 512, 512)])
 def test_large_panels_are_prefetched(rows: int, columns: int, terms: int) -> None:
     """The lines of panels that are next, also those beyond the last one."""
     x, w = numbers("normal", (rows, terms), 1), numbers("normal", (columns, terms), 2)
@@ -253,21 +262,38 @@ def test_large_panels_are_prefetched(rows: int, columns: int, terms: int) -> Non
     f = mlc.compile(model, freeze=True)
     product, = mlc.lower(f, [mlc.tensor(x)], level="loop").module.inside(loop.ContractPanels)
     assert product.prefetch is (columns * terms >= 1 << 19)
+    lines = sum(op.name == "memref.prefetch" for op in mlc.lower(f, [mlc.tensor(x)], level="low").module.walk())
+    turns = -(-min(rows, product.enclosing(Kernel).schedule.tile[0]) // 32)
+    assert lines * turns >= 2 * 16 * product.prefetch                                      # of two tiles of words
     assert difference(np.asarray(f(mlc.tensor(x))), wanted(x, w.T), "bits") is None
 
 
-@pytest.mark.parametrize("columns", [64, 1024])
-def test_rows_are_rounded_once_for_many_columns(columns: int) -> None:
-    x, w = (mlc.tensor(np.ones(shape, np.float32)) for shape in ((40, 64), (columns, 64)))
-
-    def f(x: Any, w: Any) -> Any:
+def rounded(shapes: list[tuple[int, ...]], f: Any) -> tuple[int, list[bool]]:
+    """How many kernels only round, and for each product whether its rows are read where they are, of f under autocast,
+    with factors of these shapes."""
+    def narrow(*args: Any) -> Any:
         with mlc.autocast("cpu", dtype=mlc.bfloat16):
-            return mlc.nn.functional.linear(x, w)
+            return f(*args)
 
-    module = mlc.lower(mlc.compile(f), [x, w], level="trace").module
-    pipeline.lower(module, "loop", machine=MACHINE)
-    product, = module.inside(loop.ContractPanels)
-    assert isinstance(product.rows.op, loop.Words) == (columns == 1024)
+    args = [mlc.tensor(np.ones(shape, np.float32)) for shape in shapes]
+    module = pipeline.lower(mlc.lower(mlc.compile(narrow), args, level="trace").module, "loop", machine=MACHINE)
+    calls = [op.attrs["callee"] for op in module.walk() if op.name == "func.call"]
+    return sum(str(name).startswith("kernel_cast") and "dot" not in str(name) and "pack" not in str(name)
+               for name in calls), [isinstance(op.rows.op, loop.Words) for op in module.inside(loop.ContractPanels)]
+
+
+def test_rows_are_rounded_once_for_many_columns() -> None:
+    linear = mlc.nn.functional.linear
+    assert rounded([(40, 64), (64, 64)], linear) == (0, [False])
+    assert rounded([(40, 64), (1024, 64)], linear) == (1, [True])
+    assert rounded([(40, 64), *[(1024, 64)] * 3], lambda x, *w: [linear(x, v) for v in w]) == (1, [True])
+
+
+def test_what_is_no_rows_is_rounded_where_it_is_packed() -> None:
+    assert rounded([(4096, 64), (64, 64)], mlc.nn.functional.linear) == (0, [False])
+    assert rounded([(64, 4096), (64, 64)], lambda x, w: x.T @ w) == (0, [False])
+    casts, _ = rounded([(2, 64, 32, 32), (64, 64, 3, 3)], mlc.nn.functional.conv2d)
+    assert casts == 0
 
 
 # -- everywhere -------------------------------------------------------------------------------------------------------

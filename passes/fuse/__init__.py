@@ -83,7 +83,7 @@ def _copy_factors(op: tn.DotGeneral) -> None:
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
         while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
-            if is_below_copies(v.op) or is_done_before(v.op, op):
+            if is_below_copies(v.op) or is_done_before(v.op, chain[-1] if chain else op):
                 break
             chain.append(v.op)
             v = v.op.operands[0]

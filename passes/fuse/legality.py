@@ -240,20 +240,32 @@ def is_done_before_tensor_cores(op: Op) -> bool:
 
 def is_done_before(op: Op, reader: Op) -> bool:
     """Whether an operation on a factor is done once, before the product that `reader` is, or moves elements for: on
-    tensor cores, or on tiles if it rounds the rows for many columns, which read them where they lie in memory."""
-    return is_done_before_tensor_cores(op) and (is_read_by_tensor_cores(reader) or (
-        isinstance(op, tn.Cast) and is_read_by_tiles(reader, op.result)))
+    tensor cores, or on tiles if it rounds the rows for many columns. Rows of bf16 are multiplied where they lie."""
+    if not is_done_before_tensor_cores(op):
+        return False
+    return is_read_by_tensor_cores(reader) or (
+        isinstance(op, tn.Cast) and not is_repeated(op.x) and are_rows_of_tiles(op.result, reader))
 
 
-def is_read_by_tiles(op: Op, x: Value) -> bool:
-    """Whether an operation that reads x is a product of bf16 on tiles, with MANY_COLUMNS of the other factor, or moves
-    or widens elements for such products alone."""
-    if isinstance(op, tn.DotGeneral):
-        other = op.operands[op.lhs is x].type.shape
-        columns = sizes.product(other[axis] for axis in op.free(int(op.lhs is x)))
-        return terms_of_pairs(order_of(op)) is not None and not (isinstance(columns, int) and columns < MANY_COLUMNS)
-    return moves_elements(op) and not is_done_before_tensor_cores(op) and bool(op.results[0].uses) and all(
-        is_read_by_tiles(user, op.results[0]) for user in op.results[0].users)
+def are_rows_of_tiles(x: Value, reader: Op) -> bool:
+    """Whether a reader of x is a product of bf16 on tiles whose rows x has, with MANY_COLUMNS of the other factor, or
+    moves or widens elements for such products alone."""
+    if isinstance(reader, tn.DotGeneral):
+        columns = sizes.product(reader.rhs.type.shape[axis] for axis in reader.free(1))
+        last = x.type.rank - 1 in [axis for axis, _ in reader.contract]
+        return terms_of_pairs(order_of(reader)) is not None and reader.lhs is x and last and (
+            isinstance(columns, int) and columns >= MANY_COLUMNS)
+    return moves_elements(reader) and not isinstance(reader, tn.Pack | tn.Pad) and bool(reader.results[0].uses) and all(
+        are_rows_of_tiles(reader.results[0], user) for user in reader.results[0].users)
+
+
+def is_repeated(x: Value) -> bool:
+    """Whether elements that x moves are at several of its places: there are fewer of them below."""
+    while x.op is not None and moves_elements(x.op):
+        if isinstance(x.op, tn.Windows | tn.BroadcastTo):
+            return True
+        x = x.op.operands[0]
+    return False
 
 
 def is_read_by_tensor_cores(op: Op) -> bool:

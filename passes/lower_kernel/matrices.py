@@ -245,15 +245,16 @@ def _sum(low: Lowering, product: Product, turn: Value, rows: Sequence[Value], co
 
 def _prefetch_words(low: Lowering, product: Product, turn: Value, matrix: Value, row: Value, column: Value) -> None:
     """Prefetch some rows of the tile of words that is in the place of this one in the panels after the current ones:
-    those of one turn, all of which prefetch all rows."""
+    those of one turn. All turns of a whole block prefetch all rows."""
     op, block, words = product.op, low.scope.block, product.op.columns.op
     assert isinstance(words, loop.Words)
     rows = (block[product.first] - 1) * op.pitch + block[product.m] if op.pitch else block[product.m]
-    each = max(1, SIDE // -(-rows // (2 * SIDE)))
+    each = -(-SIDE // -(-rows // (2 * SIDE)))
     run, (_, distance) = i32.width // op.columns.type.dtype.width, words.runs
     panels = max(1, low.scope.block[product.n] * run // distance)         # as wide as the columns of a sum
     ahead = panels * low.kernel.domain[op.dim] // run
-    own = arith.MulI(arith.RemUI(turn, arith.constant(SIDE // each, index)).result, arith.constant(each, index)).result
+    part = arith.RemUI(turn, arith.constant(-(-SIDE // each), index)).result
+    own = arith.MulI(part, arith.constant(each, index)).result
     first = arith.AddI(arith.AddI(row, arith.constant(ahead, index)).result, own).result
     for i in range(each):
         memref.Prefetch(matrix, (arith.AddI(first, arith.constant(i, index)).result, column), localityHint=2)

@@ -43,7 +43,8 @@ SLICE = 3072
 ROWS, COLUMNS, SUMS = 512, 1024, 512
 """Most rows and columns of a block, and most columns of one whose sums lie in memory."""
 CACHE = 1 << 20
-"""Bytes of the packed rows of a block, or of a panel: half of the second cache of every processor with AMX."""
+"""Bytes of the packed rows of a block, or of a panel, and of columns from which on these are prefetched: half of the second
+cache of every processor with AMX."""
 TASKS, WORK = 8, 1 << 25
 """Tasks that there should be of a product, and multiply-adds that each should have at least: of bf16 some 30
 microseconds."""
@@ -216,7 +217,8 @@ def multiply_panels(kernel: Kernel, n: int, place: Rows | None = None) -> None:
             type = ScratchType(tuple(sorted(left.type.dims)), left.type.dtype)
             rows: Value = loop.Words(type, load.buffer, load.map, k).result
     else:
-        rows = packed(kernel, left, k, 0, k)
+        turned = is_turned(factor(left), max(d for d in left.type.dims if d != k), k)
+        rows = packed(kernel, left, k, LANES if turned else 0, k, across=LANES if turned else 1)
     along = next(op for op in enclosing_loops(sum) if op.dim not in right.type.dims)
     columns = columns_in_memory(kernel, right, along, k)
     if columns is None:
@@ -272,6 +274,11 @@ def columns_in_memory(kernel: Kernel, right: Value, along: For, k: int) -> Value
         return words
     words.op.erase()
     return None
+
+
+def is_turned(left: Factor, m: int, k: int) -> bool:
+    """Whether the terms of a row lie apart in memory, and those of neighbouring rows side by side."""
+    return k not in left.along and m in left.along
 
 
 def is_transposed(right: Factor, n: int, k: int) -> bool:

@@ -305,11 +305,11 @@ def outside(reader: Op, factor: Value) -> For:
 
 
 def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: int = -1, reversed: bool = False,
-           reader: Op | None = None) -> Value:
+           reader: Op | None = None, across: int = 1) -> Value:
     """Fill a panel with a factor, or with the tile that it is extended from, before the loop `outside` of it.
 
     If it is interleaved along a dimension, whole words are filled at a time, whose terms may be `reversed`. `reader` is
-    by default the contraction.
+    by default the contraction. Of the dimension before the last one, `across` points are filled at a time.
     """
     contract = reader or contraction(kernel)[1]
     loops, target = enclosing_loops(contract), outside(contract, factor)
@@ -318,6 +318,8 @@ def packed(kernel: Kernel, factor: Value, vector: int, size: int, interleaved: i
     filled = [d for d in dims if any(op.dim == d for op in below)]
     source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
     sizes = {contract.attrs.get("dim", -1) if vector == kernel.schedule.vector else vector: size}
+    if across > 1:
+        sizes[dims[-2]] = across
     run, lanes = 0, 0
     if interleaved >= 0:
         sizes[interleaved] = sizes.get(interleaved, 0) or i32.width // factor.type.dtype.width
