@@ -43,8 +43,8 @@ SLICE = 3072
 ROWS, COLUMNS, SUMS = 512, 1024, 512
 """Most rows and columns of a block, and most columns of one whose sums lie in memory."""
 CACHE = 1 << 20
-"""Bytes of the packed rows of a block, or of a panel, and of columns from which on these are prefetched: half of the second
-cache of every processor with AMX."""
+"""Bytes of the packed rows of a block, or of a panel, and of columns from which on these are prefetched: half of the
+second cache of every processor with AMX."""
 TASKS, WORK = 8, 1 << 25
 """Tasks that there should be of a product, and multiply-adds that each should have at least: of bf16 some 30
 microseconds."""
