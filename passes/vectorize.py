@@ -32,6 +32,8 @@ __all__ = ["PASS", "run", "schedule"]
 
 SHORT = 8
 """Minimum row length for which transposing in registers pays off."""
+SPILLED = 4
+"""Vectors of sums for each register: those that lie on the stack cost less than elements of vectors read one by one."""
 SIMPLE = 16
 """Maximum number of operations of a kernel that is unrolled over the rows of a transposed tile."""
 
@@ -98,7 +100,7 @@ def across_lanes(kernel: Kernel, machine: Cpu) -> int | None:
     loads = [op for op in kernel.inside(loop.Load) if last in op.result.type.dims]
     sums = max((len(op.operands) for op in kernel.inside(loop.For)), default=0)
     if not loads or next(kernel.inside(loop.Scratch), None) is not None or (
-            kernel.schedule.tile[last] * sums > machine.vector_registers):
+            kernel.schedule.tile[last] * sums > SPILLED * machine.vector_registers):
         return None
     return next((d for d in range(kernel.parallel) if kernel.domain[d] not in range(SHORT)
                  and all(not op.tiles and stride(op, d) == 1 for op in loads) and kernel.lies_in_lanes(last, d)), None)

@@ -220,3 +220,16 @@ def test_kernels_without_points(name: str, machine: Model) -> None:
     for left, right in zip(*shapes):
         module = mlc.lower(f, args=[mlc.spec(*left), mlc.spec(*right)], level="tensor").module
         pipeline.lower(module, machine=machine, instruments=Instruments(verify_each=True))
+
+
+def test_several_sums_in_lanes_lie_across_vectors_of_channels() -> None:
+    """As in the gradient of a norm of an image whose channels are last: more vectors of sums than registers."""
+    def f(x: mlc.Tensor, y: mlc.Tensor) -> tuple[mlc.Tensor, ...]:
+        x, y = (v.permute(0, 3, 1, 2) for v in (x, y))
+        return tuple(v.sum((2, 3)) for v in (x, y, x * y, x + y))
+
+    args = [mlc.tensor(np.random.default_rng(i).random((2, 14, 18, 40), np.float32)) for i in range(2)]
+    text = str(mlc.lower(f, args, level="loop"))
+    assert ":4 = loop.for" in text and re.search(r"tile\(dim=1, size=\d+, vector=True\)", text)
+    for found, wanted in zip(mlc.compile(f)(*args), f(*args)):
+        assert difference(np.asarray(found), np.asarray(wanted), "bits") is None
