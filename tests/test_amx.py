@@ -289,6 +289,20 @@ def test_rows_are_rounded_once_for_many_columns() -> None:
     assert rounded([(40, 64), *[(1024, 64)] * 3], lambda x, *w: [linear(x, v) for v in w]) == (1, [True])
 
 
+@native
+@pytest.mark.parametrize("samples, terms", [(4, 197), (3, 24), (4, 14), (2, 64)])
+def test_terms_along_two_axes_are_padded_along_the_last(samples: int, terms: int) -> None:
+    """As those of the gradient of a weight, unless there were many zeros."""
+    a, b = (numbers("normal", (samples, terms, n), n) for n in (40, 48))
+    f = mlc.compile(lambda a, b: mlc.einsum("stm,stn->mn", a, b))
+    args = [mlc.tensor(a), mlc.tensor(b)]
+    count = len(list(mlc.lower(f, args, level="loop").module.inside(loop.ContractPanels)))
+    assert count == (terms != 14)
+    if count:
+        left, right = (np.pad(x, [(0, 0), (0, -terms % 32), (0, 0)]).reshape(-1, x.shape[-1]) for x in (a, b))
+        assert difference(np.asarray(f(*args)), wanted(left.T.copy(), right), "bits") is None
+
+
 def test_what_is_no_rows_is_rounded_where_it_is_packed() -> None:
     assert rounded([(4096, 64), (64, 64)], mlc.nn.functional.linear) == (0, [False])
     assert rounded([(64, 4096), (64, 64)], lambda x, w: x.T @ w) == (0, [False])

@@ -21,7 +21,7 @@ why    results are bitwise reproducible across machines, schedules and batch siz
 - With tiles, which processors with AMX have, a product of factors of bf16 with a multiple of 32 terms has the order of
   their instructions: `pairs<32>`. Its results, too, differ bitwise from the other lowerings. With byte_tiles, one of
   bytes with a multiple of 64 terms has `quads<64>`, and the bits of every other order. Other numbers of terms,
-  from 16 on, are padded with zeros; of bytes, with a third as many zeros at most.
+  from 16 on, are padded with zeros along their last axis; of bytes, and of several axes, with a third as many at most.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation; in a module with the attribute `excess_precision`
   not between two operations on elements (roundings.py).
@@ -299,7 +299,7 @@ a time, so that every row of a factor starts at a multiple of 16 bytes."""
 WORTH_TILES = 16
 """Fewest terms of a product that are padded for tiles of AMX."""
 WORTH_ZEROS = 3
-"""Terms of a product of bytes that there are at least for each zero that is added."""
+"""Terms of a product of bytes, or along the last of several axes, that there are at least for each zero."""
 
 
 def padded_for_mma(op: tn.DotGeneral, products: str) -> tn.DotGeneral | None:
@@ -326,12 +326,13 @@ def padded_for_tiles(op: tn.DotGeneral, tiles: OfTiles) -> tn.DotGeneral | None:
 
 
 def _padded_terms(op: tn.DotGeneral, fewest: int, block: int) -> tn.DotGeneral | None:
-    """The same product with zeros up to a whole block of terms, if these lie along one axis, and are enough."""
-    terms = op.lhs.type.shape[op.contract[0][0]] if len(op.contract) == 1 else None
-    if not isinstance(terms, int) or terms < fewest:
+    """The same product with zeros up to a whole block of terms along the last axis of them, if there are enough."""
+    terms = op.lhs.type.shape[op.contract[-1][0]] if op.contract else None
+    if not isinstance(terms, int) or terms < fewest or (
+            len(op.contract) > 1 and WORTH_ZEROS * (-terms % block) > terms):
         return None
     with before(op, op.loc.through("fix_numerics")):
-        made = type(op).make([_padded(v, {axis: -terms % block}) for v, axis in zip(op.operands, op.contract[0])],
+        made = type(op).make([_padded(v, {axis: -terms % block}) for v, axis in zip(op.operands, op.contract[-1])],
                              dict(op.attrs), None, segments=op.segments, loc=op.loc)
         assert op.parent is not None
         op.parent.insert(made, op)

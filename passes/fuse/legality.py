@@ -243,6 +243,8 @@ def is_done_before(op: Op, reader: Op) -> bool:
     tensor cores, or on tiles if it rounds the rows for many columns. Rows of bf16 are multiplied where they lie."""
     if not is_done_before_tensor_cores(op):
         return False
+    if isinstance(op, tn.Pad) and is_padded_for_tiles(op.result, reader):
+        return True
     return is_read_by_tensor_cores(reader) or (
         isinstance(op, tn.Cast) and not is_repeated(op.x) and are_rows_of_tiles(op.result, reader))
 
@@ -257,6 +259,15 @@ def are_rows_of_tiles(x: Value, reader: Op) -> bool:
             isinstance(columns, int) and columns >= MANY_COLUMNS)
     return moves_elements(reader) and not isinstance(reader, tn.Pack | tn.Pad) and bool(reader.results[0].uses) and all(
         are_rows_of_tiles(reader.results[0], user) for user in reader.results[0].users)
+
+
+def is_padded_for_tiles(x: Value, reader: Op) -> bool:
+    """Whether a reader of x, which is padded, is a product of bf16 on tiles with terms along several axes, which are
+    packed by vectors if none is masked; it may be widened or transposed before."""
+    if isinstance(reader, tn.DotGeneral):
+        return terms_of_pairs(order_of(reader)) is not None and len(reader.contract) > 1
+    return isinstance(reader, tn.Cast | tn.Transpose) and bool(reader.result.uses) and all(
+        is_padded_for_tiles(reader.result, user) for user in reader.result.users)
 
 
 def is_repeated(x: Value) -> bool:
