@@ -303,6 +303,14 @@ def test_terms_along_two_axes_are_padded_along_the_last(samples: int, terms: int
         assert difference(np.asarray(f(*args)), wanted(left.T.copy(), right), "bits") is None
 
 
+@pytest.mark.parametrize("shape", [("S", 128, 256), ("S", 197, 256), (0, 197, 256), (4, 197, 256)])
+def test_tensor_cores_too_take_terms_along_two_axes(shape: tuple[int | str, ...]) -> None:
+    """Of a known number: other products have the order of all."""
+    f = mlc.compile(lambda a, b: mlc.einsum("stm,stn->mn", a, b), target="cuda:sm_90")
+    text = str(mlc.lower(f, [mlc.spec(*shape, dtype="bfloat16")] * 2, level="loop"))
+    assert ("loop.mma" in text) == (shape[0] == 4)
+
+
 def test_what_is_no_rows_is_rounded_where_it_is_packed() -> None:
     assert rounded([(4096, 64), (64, 64)], mlc.nn.functional.linear) == (0, [False])
     assert rounded([(64, 4096), (64, 64)], lambda x, w: x.T @ w) == (0, [False])

@@ -327,8 +327,9 @@ def padded_for_tiles(op: tn.DotGeneral, tiles: OfTiles) -> tn.DotGeneral | None:
 
 def _padded_terms(op: tn.DotGeneral, fewest: int, block: int) -> tn.DotGeneral | None:
     """The same product with zeros up to a whole block of terms along the last axis of them, if there are enough."""
+    total = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     terms = op.lhs.type.shape[op.contract[-1][0]] if op.contract else None
-    if not isinstance(terms, int) or terms < fewest or (
+    if not isinstance(total, int) or not total or not isinstance(terms, int) or terms < fewest or (
             len(op.contract) > 1 and WORTH_ZEROS * (-terms % block) > terms):
         return None
     with before(op, op.loc.through("fix_numerics")):

@@ -14,10 +14,10 @@ siblings      reductions of one domain that read one value and do not depend on 
 A kernel with reductions may have several stages per reduction slice (stages.py): softmax is a maximum, a sum and a
 division over one domain. A contraction takes an epilogue, on tensor cores a short one (epilogues.py). It reads its
 factors many times, so it absorbs producers that move elements, which its schedule packs, but none that compute; nor,
-for tensor cores, one that rounds to fewer bits or pads, nor, on tiles of many columns, one that rounds. Free operations
-(full, iota, broadcast_to, reshapes that add or drop unit dimensions) are cloned for each reader. Any other reshape is a
-view at a kernel boundary. The reason why a producer is not fused is recorded on the consumer (`unfused`), and so is why
-operations came together, and where their values are then (`fused`).
+for tensor cores, one that rounds to fewer bits or pads, nor, on tiles, one that rounds rows for many columns, or pads
+terms along several axes. Free operations (full, iota, broadcast_to, reshapes that add or drop unit dimensions) are
+cloned for each reader. Any other reshape is a view at a kernel boundary. The reason why a producer is not fused is
+recorded on the consumer (`unfused`), and so is why operations came together, and where their values are then (`fused`).
 """
 
 from __future__ import annotations
