@@ -326,14 +326,19 @@ def padded_for_tiles(op: tn.DotGeneral, tiles: OfTiles) -> tn.DotGeneral | None:
 
 
 def _padded_terms(op: tn.DotGeneral, fewest: int, block: int) -> tn.DotGeneral | None:
-    """The same product with zeros up to a whole block of terms along the last axis of them, if there are enough."""
+    """The same product with zeros up to whole blocks of terms along the last axis of them, if there are enough."""
     total = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     terms = op.lhs.type.shape[op.contract[-1][0]] if op.contract else None
-    if not isinstance(total, int) or not total or not isinstance(terms, int) or terms < fewest or (
-            len(op.contract) > 1 and WORTH_ZEROS * (-terms % block) > terms):
+    if not isinstance(total, int) or not total or not isinstance(terms, int) or total < fewest:
+        return None
+    counts = [-terms % block]
+    if len(op.contract) > 1:                             # or rows of half a block, if all together are whole blocks
+        counts = [n for n in (*counts, -terms % (block // 2)) if WORTH_ZEROS * n <= terms and (
+            total // terms * (terms + n) % block == 0)]
+    if not counts:
         return None
     with before(op, op.loc.through("fix_numerics")):
-        made = type(op).make([_padded(v, {axis: -terms % block}) for v, axis in zip(op.operands, op.contract[-1])],
+        made = type(op).make([_padded(v, {axis: counts[0]}) for v, axis in zip(op.operands, op.contract[-1])],
                              dict(op.attrs), None, segments=op.segments, loc=op.loc)
         assert op.parent is not None
         op.parent.insert(made, op)
