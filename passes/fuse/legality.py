@@ -240,7 +240,8 @@ def is_done_before_tensor_cores(op: Op) -> bool:
 
 def is_done_before(op: Op, reader: Op) -> bool:
     """Whether an operation on a factor is done once, before the product that `reader` is, or moves elements for: on
-    tensor cores, or on tiles if it rounds the rows for many columns. Rows of bf16 are multiplied where they lie."""
+    tensor cores, or on tiles if it rounds the rows for many columns, as rows of bf16 are multiplied where they lie, or
+    pads one of several axes of terms."""
     if not is_done_before_tensor_cores(op):
         return False
     if isinstance(op, tn.Pad) and is_padded_for_tiles(op.result, reader):

@@ -193,8 +193,7 @@ def _prefetch(low: Lowering, op: loop.Prefetch) -> None:
 def _load(low: Lowering, op: loop.Load) -> None:
     where = access(low, op)
     panel = filled_panel(op)
-    in_words = panel is not None and panel.interleaved != low.scope.vector
-    run = panel.terms_of_word * low.lanes if panel is not None and in_words else 0
+    run = panel.terms_of_word * low.lanes if panel is not None and panel.interleaved != low.scope.vector else 0
     if run and is_transposed(low, where, address(low, where), run) is not None:
         low.scope.unread[op.result] = where
     else:

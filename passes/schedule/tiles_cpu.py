@@ -217,8 +217,8 @@ def multiply_panels(kernel: Kernel, n: int, place: Rows | None = None) -> None:
             type = ScratchType(tuple(sorted(left.type.dims)), left.type.dtype)
             rows: Value = loop.Words(type, load.buffer, load.map, k).result
     else:
-        turned = is_turned(factor(left), max(d for d in left.type.dims if d != k), k)
-        rows = packed(kernel, left, k, LANES if turned else 0, k, across=LANES if turned else 1)
+        apart = is_transposed(factor(left), k, max(d for d in left.type.dims if d != k))
+        rows = packed(kernel, left, k, LANES if apart else 0, k, across=LANES if apart else 1)
     along = next(op for op in enclosing_loops(sum) if op.dim not in right.type.dims)
     columns = columns_in_memory(kernel, right, along, k)
     if columns is None:
@@ -276,11 +276,6 @@ def columns_in_memory(kernel: Kernel, right: Value, along: For, k: int) -> Value
     return None
 
 
-def is_turned(left: Factor, m: int, k: int) -> bool:
-    """Whether the terms of a row lie apart in memory, and those of neighbouring rows side by side."""
-    return k not in left.along and m in left.along
-
-
-def is_transposed(right: Factor, n: int, k: int) -> bool:
-    """Whether columns lie one after the other in memory, with their terms side by side."""
-    return n not in right.along and k in right.along
+def is_transposed(factor: Factor, outer: int, inner: int) -> bool:
+    """Whether neighbours along one dimension lie apart in memory, and those along another side by side."""
+    return outer not in factor.along and inner in factor.along
