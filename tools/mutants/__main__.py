@@ -1,9 +1,11 @@
 """Seeded faults, one at a time: what `mlc run --check` and the tests make of each.
 
     python -m mlc.tools.mutants --log faults.jsonl --only rule --every 4
+    python -m mlc.tools.mutants --log made.jsonl --index lines.sqlite --random 200 --places passes/fuse
 
 Each is applied in a copy of the tree and run in a process of its own. What --check does not see, the fuzzer is asked,
-and then the tests that go with the file. The log holds a line per fault; those in it are not run again.
+and then the tests that run the changed lines, by an index that `lines_run.py` makes. Faults made by rule (`--random`)
+are for the tests alone. The log holds a line per fault; those in it are not run again.
 """
 
 from __future__ import annotations
@@ -21,61 +23,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mlc.ir.files import write_text
 from mlc.tools import files, report
-from mlc.tools.mutants import FAULTS, UNSEEN, Fault
+from mlc.tools.mutants import FAULTS, UNSEEN, Fault, generated
+from mlc.tools.mutants.lines_run import Index
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
-TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansions": "test_expansions test_corners",
-         "dialects/tensor": "cases/fuse cases/canonicalize test_affine test_registry test_tensor_ops "
-                            "test_corners test_index test_fuse",
-         "dialects/arith": "test_low_dialects test_scf_to_llvm",
-         "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
-         "dialects/combining.py": "test_registry",
-         "passes/fix_numerics/__init__.py": "test_expansions test_meaning",
-         "passes/tensor_to_loop": "test_tensor_to_loop", "passes/coalesce_dimensions.py": "test_vectorize",
-         "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads test_vectorize",
-         "passes/schedule": "test_vectorize test_loop_schedule test_edited_schedules test_interleaved",
-         "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
-         "passes/loop_to_gpu": "cases/loop test_gpu test_gpu_rows test_warps", "passes": "test_passes_basic",
-         "passes/tensor_to_loop/flash.py": "test_gpu_attention", "passes/block_attention.py": "test_block_attention",
-         "passes/schedule/attention_gpu.py": "test_gpu_attention test_gpu_rows",
-         "passes/schedule/tiles_cpu.py": "test_amx test_byte_tiles test_vectorize",
-         "passes/fuse/epilogues.py": "test_fuse test_gpu",
-         "frontend/indexed_writes.py": "test_fuzz test_views test_autograd",
-         "frontend/loop_carried.py": "test_fuzz test_script test_control_flow",
-         "passes/assign_layouts.py": "test_frozen", "backends/cpu": "test_wrapper test_calls",
-         "passes/lower_kernel": "cases/loop_to_scf test_loop_to_scf test_vectorize test_frozen test_interleaved "
-                                "test_gguf",
-         "passes/lower_to_llvm": "test_scf_to_llvm test_low_dialects", "backends/cpu/captured": "test_captured_changes",
-         "backends/cpu/pattern": "test_dispatch test_calls", "frontend/autograd": "test_autograd test_views",
-         "backends/cpu/support.py": "test_dispatch test_captured_changes test_wrapper",
-         "frontend/autocast.py": "test_amp", "frontend/functions/sparse": "test_sparse",
-         "frontend/functionalization.py": "test_views test_script", "frontend/captures.py": "test_captured_changes",
-         "mlc/fast_path.py": "test_captured_changes test_split_joint",
-         "passes/split_joint.py": "test_split_joint", "mlc/call.py": "test_amp test_compiled_step",
-         "mlc/dispatch_cache.py": "test_captured_inputs",
-         "backends/fingerprint.py": "test_fingerprint", "backends": "test_scf_to_llvm test_link",
-         "frontend/functions": "test_public_functions test_operators test_corner_shapes",
-         "frontend/functions/random": "test_random test_public_functions", "dialects/tensor/linalg": "test_linalg",
-         "dialects/tensor/parts.py": "test_complex", "passes/combine_collectives.py": "test_shard",
-         "frontend/leaf_keys.py": "test_reach", "frontend/script/reach": "test_reach",
-         "frontend": "test_script test_control_flow test_grammar", "mlc": "test_reach test_cache",
-         "mlc/frozen.py": "test_frozen", "dialects/tensor/fourier.py": "test_fft",
-         "ir": "test_affine test_ir test_sizes"}
-"""The tests that one would run after a change, by the place of the file: the longest that fits."""
-
-
-def suites_of(file: str) -> list[str]:
-    """The tests of a file, and the cases of its pass or dialect."""
-    place = max((p for p in TESTS if file.startswith(p)), key=len)
-    cases = f"tests/cases/{file.split('/')[1].removesuffix('.py')}"
-    named = (f"tests/{name}" if name.startswith("cases/") else f"tests/{name}.py" for name in TESTS[place].split())
-    return [*named, *([cases] if (ROOT / cases).is_dir() else [])]
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".whl")
+KINDS = ("check", "fuzz", "tests", "tests, by time", "time limit", "slipped")
+"""What finds a fault: "time limit" is that of --check where nothing else was run or saw it."""
+ALWAYS = 20
+"""Seconds that starting the tests takes, at most."""
 
 
 def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int | None, str]:
@@ -103,34 +65,88 @@ def spent() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def tried(fault: Fault, tree: Path, limit: float, fuzz: float, tests: bool) -> dict[str, Any]:
-    """Apply one fault, run the checks on it and return the outcome."""
-    path = tree / fault.file
-    before = path.read_text()
-    write_text(path, fault.applied(before))
-    row: dict[str, Any] = {"fault": fault.name, "area": fault.area, "blame": fault.blame, "rule": fault.rule,
-                           "by": "slipped"}
-    try:
+@dataclass
+class Search:
+    """Looks for faults in a copy of the tree.
+
+    limit    seconds of processor time for --check
+    fuzz     then for the fuzzer
+    index    which tests run which lines; None: tests are not run
+    seconds  how long those of one fault take, without it
+    """
+
+    tree: Path
+    limit: float
+    fuzz: float
+    index: Index | None
+    seconds: float
+    sound: dict[str, bool] = field(default_factory=dict)
+    """Whether a test that has failed passes in this tree without a fault."""
+
+    def tried(self, fault: Fault, checks: bool = True) -> dict[str, Any]:
+        """Apply one fault, run the checks on it and return the outcome."""
+        path = self.tree / fault.file
+        before = path.read_text()
+        write_text(path, fault.applied(before))
+        row: dict[str, Any] = {"fault": fault.name, "area": fault.area, "blame": fault.blame, "rule": fault.rule,
+                               "by": "slipped", "seconds": 0}
+        try:
+            if checks and not self.by_check(fault, row):
+                return row
+            if self.fuzz:
+                command = ["-m", "mlc.tools.cli", "fuzz", "--time", str(self.fuzz), "--count", "1000000"]
+                if run(command, self.tree, self.fuzz + self.limit)[0]:
+                    return row | {"by": "fuzz"}
+            if self.index is not None:
+                first = before.count("\n", 0, before.index(fault.old)) + 1
+                self.by_tests(path, before, fault, self.index.tests(
+                    fault.file, first, first + fault.old.rstrip("\n").count("\n"), self.seconds), row)
+            return row
+        finally:
+            write_text(path, before)
+
+    def by_check(self, fault: Fault, row: dict[str, Any]) -> bool:
+        """Whether --check finds nothing, and so there is more to do."""
         before_it = spent()
-        status, out = run(["-m", "mlc.tools.mutants.trial", "--area", fault.area, "--ops", ",".join(fault.ops)], tree,
-                          limit)
+        status, out = run(["-m", "mlc.tools.mutants.trial", "--area", fault.area, "--ops", ",".join(fault.ops)],
+                          self.tree, self.limit)
         row["seconds"] = round(spent() - before_it, 1)
         found = _result(out)
         if found is None and status in (0, None):
-            command = ["-m", "mlc.tools.cli", "fuzz", "--time", str(fuzz), "--count", "1000000"]
-            if fuzz and status == 0 and run(command, tree, fuzz + limit)[0]:
-                row["by"] = "fuzz"
-            elif tests and run(["-m", "pytest", "-n", "0", "-x", "-q", *suites_of(fault.file)], tree, 4 * limit)[0]:
-                row["by"] = "tests"
-            elif status is None:
-                row["by"] = "time limit"
-            return row
+            row["by"] = "slipped" if status == 0 else "time limit"
+            return True
         where, message = found or ("", out[-1500:])
         row |= {"by": "check", "where": where, "message": message[:1500], "pass named": named_pass(fault, message),
                 "rule named": bool(fault.rule) and fault.rule.removeprefix("tensor.") in message}
-        return row
-    finally:
-        write_text(path, before)
+        return False
+
+    def by_tests(self, path: Path, before: str, fault: Fault, tests: list[str], row: dict[str, Any]) -> None:
+        """Run tests up to the first that fails, and would not without the fault."""
+        row["tests"] = len(tests)
+        tests = [t for t in tests if self.sound.get(t, True)]
+        while tests:
+            status, failed = self.pytest(tests, self.seconds + ALWAYS)
+            if status is None or not failed:
+                if status != 0:                            # it waits for ever, or cannot even be imported
+                    row["by"] = "tests, by time" if status is None else "tests"
+                return
+            if failed not in self.sound:
+                write_text(path, before)
+                self.sound[failed] = self.pytest([failed], self.seconds + ALWAYS)[0] == 0
+                write_text(path, fault.applied(before))
+            if self.sound[failed]:
+                row |= {"by": "tests", "test": failed}
+                return
+            tests = [t for t in tests if self.sound.get(t, True)]
+
+    def pytest(self, tests: list[str], seconds: float) -> tuple[int | None, str]:
+        """(exit status, None past three times the limit; the first test that failed) of some tests."""
+        names = self.tree.parent / "tests.txt"
+        names.write_text("".join(f"{t}\n" for t in tests), encoding="utf-8")
+        status, out = run(["-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"], self.tree,
+                          3 * seconds)
+        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", out, flags=re.M)
+        return status, failed[0] if failed else ""
 
 
 def _result(out: str) -> tuple[str, str] | None:
@@ -151,7 +167,7 @@ def named_pass(fault: Fault, message: str) -> bool:
 def totals(rows: Iterable[dict[str, Any]]) -> list[str]:
     """The table at the end of a run."""
     rows = list(rows)
-    by = {kind: sum(r["by"] == kind for r in rows) for kind in ("check", "fuzz", "tests", "time limit", "slipped")}
+    by = {kind: sum(r["by"] == kind for r in rows) for kind in KINDS}
     caught = [r for r in rows if r["by"] == "check"]
     ruled = [r for r in caught if r["rule"]]
     out = [f"{len(rows)} faults: " + ", ".join(f"{n} {kind}" for kind, n in by.items())]
@@ -171,22 +187,35 @@ def main() -> None:
     p.add_argument("--every", type=int, default=1, help="every so manieth only")
     p.add_argument("--limit", type=float, default=90, help="seconds of processor time for one")
     p.add_argument("--fuzz", type=float, default=0, metavar="SECONDS", help="then `mlc fuzz` for so long")
-    p.add_argument("--tests", action="store_true", help="and run the tests where those see nothing")
+    p.add_argument("--index", type=Path, help="and the tests, by this index, where those see nothing")
+    p.add_argument("--seconds", type=float, default=60, help="about how long the tests of one fault take")
+    p.add_argument("--random", type=int, default=0, metavar="N", help="as many faults made by rule, for the tests")
+    p.add_argument("--seed", type=int, default=0, help="which those are")
+    p.add_argument("--places", default="", help="and in which files: the beginning of their names")
     options = p.parse_args()
+    if options.random and options.index is None:
+        p.error("--random needs --index")
     log = options.log
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     known = {r["fault"] for r in rows}
-    wanted = [f for f in (UNSEEN if options.unseen else FAULTS) if options.only in f.name][:: options.every]
-    random.Random(0).shuffle(wanted)                       # what has been run when it is stopped is a fair part
+    index = Index(options.index) if options.index is not None else None
+    if options.random:
+        assert index is not None
+        wanted = list(generated.faults(index, options.random, options.seed, options.places))
+    else:
+        wanted = [f for f in (UNSEEN if options.unseen else FAULTS) if options.only in f.name][:: options.every]
+        random.Random(0).shuffle(wanted)                   # what has been run when it is stopped is a fair part
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, symlinks=True, ignore=LEFT_OUT)
+        search = Search(tree, options.limit, options.fuzz, index, options.seconds)
         for fault in wanted:
             if fault.name in known:
                 continue
-            rows.append(tried(fault, tree, options.limit, options.fuzz, options.tests))
+            rows.append(search.tried(fault, checks=not options.random))
             write_text(log, "".join(json.dumps(row) + "\n" for row in rows))
-            print(rows[-1]["by"], rows[-1].get("pass named", ""), rows[-1]["seconds"], fault.name, flush=True)
+            print(rows[-1]["by"], rows[-1].get("pass named", ""), rows[-1].get("test", ""), rows[-1]["seconds"],
+                  fault.name, flush=True)
     names = {f.name for f in wanted}
     print("\n".join(totals(r for r in rows if r["fault"] in names)))
 
