@@ -35,7 +35,7 @@ from mlc.tools.mutants.lines_run import Index
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".whl")
 KINDS = ("check", "fuzz", "tests", "tests, by time", "time limit", "slipped")
-"""What finds a fault: "time limit" is that of --check where nothing else was run or saw it."""
+"""The ways to find a fault; "time limit" is that of --check, where nothing else was run or saw it."""
 ALWAYS = 20
 """Seconds that starting the tests takes, at most."""
 
@@ -142,7 +142,7 @@ class Search:
     def pytest(self, tests: list[str], seconds: float) -> tuple[int | None, str]:
         """(exit status, None past three times the limit; the first test that failed) of some tests."""
         names = self.tree.parent / "tests.txt"
-        names.write_text("".join(f"{t}\n" for t in tests), encoding="utf-8")
+        write_text(names, "".join(f"{t}\n" for t in tests))
         status, out = run(["-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"], self.tree,
                           3 * seconds)
         failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", out, flags=re.M)

@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Index:
-    """What the plugin wrote."""
+    """A file that the plugin has written."""
 
     def __init__(self, path: Path) -> None:
         with closing(sqlite3.connect(path)) as base:
