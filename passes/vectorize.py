@@ -15,12 +15,13 @@ from __future__ import annotations
 from mlc.dialects import loop
 from mlc.dialects.func import COLD, Func
 from mlc.dialects.loop import Kernel
+from mlc.ir.affine import step_along
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op
 from mlc.ir.machine import CPU, Cpu
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
-from mlc.passes.analysis.accesses import best_dimension, element_width, stride
+from mlc.passes.analysis.accesses import best_dimension, element_width, position, stride
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import schedule_contraction
 from mlc.passes.schedule.quantized_cpu import schedule_groups, schedule_pairs
@@ -62,7 +63,7 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
     elif kernel.schedule.vector >= 0:
         if (dim := across_lanes(kernel, machine)) is not None:
             tile(kernel, dim, fit(kernel.domain[dim], lanes_along(kernel, dim, machine), 1), vector=True)
-    elif (dim := best_dimension(kernel)) is not None:
+    elif (dim := best_dimension(kernel)) is not None and not scatters_across(kernel, dim):
         lanes = lanes_along(kernel, dim, machine)
         other = None if COLD in kernel.enclosing(Func).attrs else across(kernel, dim)
         if other is not None:
@@ -71,6 +72,12 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         else:
             vectors = schedule_windows(kernel, dim, machine, vectors)
         tile(kernel, dim, fit(kernel.domain[dim], lanes, vectors), vector=True)
+
+
+def scatters_across(kernel: Kernel, dim: int) -> bool:
+    """Whether the elements that a kernel updates for neighbours along a dimension do not lie side by side. One at a
+    time, all updates of one row come before those of the next; in lanes they are of many rows, which no cache holds."""
+    return any(op.tiles and step_along(position(op), dim, 1) != 1 for op in kernel.inside(loop.Store))
 
 
 def across(kernel: Kernel, dim: int) -> int | None:

@@ -132,7 +132,10 @@ CASES = [
     *(C(f"{n} of {x}", A(x, 1), 0) for n in ("softmax", "log_softmax") for x in (-inf, inf)),
     C("softmax of nothing", A(-inf, -inf), 0), C("nansum", A(0, nan, 1)), C("nanmean", A(0, nan, 1)),
     C(NN + "layer_norm of equals", A(2, 2, 2), (3,)), C(NN + "rms_norm of zeros", A(0, 0, 0), (3,), eps=1e-6),
-    C(NN + "max_pool1d of ties", POOLED, 2), C(NN + "adaptive_max_pool1d of ties", POOLED, 2),
+    C(NN + "max_pool1d of ties", POOLED, 2), C(NN + "max_pool1d of ties in two windows", POOLED, 2, 1),
+    C(NN + "max_pool1d of NaN in two windows", A(1, nan, 2, nan, 3).reshape(1, 1, 5), 3, 2, 1),
+    C(NN + "max_pool1d beside padding", A(-inf, -inf, -inf, 1, -inf).reshape(1, 1, 5), 3, 2, 1),
+    C(NN + "adaptive_max_pool1d of ties", POOLED, 2),
     # losses
     *(C(NN + n, A(0, 1, -1, 2), A(0, 0, 0, 0)) for n in ("huber_loss", "smooth_l1_loss", "l1_loss", "mse_loss")),
     C(NN + "smooth_l1_loss of beta 0", A(0, 1, -1, 2), A(0, 0, 0, 0), beta=0.0),

@@ -11,15 +11,26 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.combining import lowest
-from mlc.dialects.tensor.base import Array, SizedOp, compare, full, leading, less, reshape, rounded, select
+from mlc.dialects.tensor.base import (
+    Array,
+    SizedOp,
+    compare,
+    full,
+    leading,
+    less,
+    reshape,
+    rounded,
+    select,
+)
 from mlc.dialects.tensor.composite import Composite
+from mlc.dialects.tensor.scatter import ScatterAlong
 from mlc.dialects.tensor.slicing import Pad, Slice
-from mlc.dialects.tensor.source import Full, Iota, check_dtype
-from mlc.dialects.tensor.window import Windows, overlapped, window_count
+from mlc.dialects.tensor.source import Full, Iota, check_dtype, size
+from mlc.dialects.tensor.window import Windows, overlapped, partitioned, window_count
 from mlc.ir import sizes
 from mlc.ir.core import Value
-from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType, i32
+from mlc.ir.sizes import Dim, is_natural
+from mlc.ir.types import TensorType, i32, i64
 
 
 class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
@@ -106,21 +117,43 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         kept = [1 if a in inside else d for a, d in enumerate(spread.type.shape)]
         maximal = compare("eq", spread, reshape(self.result, kept))
         maximal = tensor.Or(maximal, tensor.IsNan(spread).result).result
+        rank = self.x.type.rank
+        shape = list(self.x.type.shape)
+        axes = [(at - 1, low + n + high, s, d) for at, n, (_, s, low, high, d) in
+                zip(inside, shape[rank - len(inside):], self.axes())]
+        if any(partitioned(n, k, s, d) is None for (_, n, s, d), k in zip(axes, self.size)):
+            return [self.scattered(ct, maximal, inside)]
         number = element_number(spread.type.shape, inside)
         candidate = select(maximal, number, full(math.prod(self.size), number))
         first = tensor.ReduceMin(candidate, tuple(inside), "chain").result
         chosen = compare("eq", number, reshape(first, kept))
-        placed = select(chosen, reshape(ct, kept), full(0, ct))
-        rank = self.x.type.rank
-        starts, stops = list[Dim]([0] * rank), list(self.x.type.shape)
-        spread_axes = []
-        for axis, at, (_, s, low, high, d) in zip(range(rank - len(inside), rank), inside, self.axes()):
-            spread_axes.append((at - 1, low + self.x.type.shape[axis] + high, s, d))
-            starts[axis], stops[axis] = low, low + self.x.type.shape[axis]
-        dz = overlapped(placed, spread_axes)
+        dz = overlapped(select(chosen, reshape(ct, kept), full(0, ct)), axes)
         if dz.type == self.x.type:
             return [dz]
-        return [Slice(dz, tuple(starts), tuple(stops), (1,) * rank).result]
+        starts = [0] * (rank - len(inside)) + [low for _, _, low, _, _ in self.axes()]
+        return [Slice(dz, tuple(starts), tuple(low + n for low, n in zip(starts, shape)), (1,) * rank).result]
+
+    def scattered(self, ct: Value, maximal: Value, inside: Sequence[int]) -> Value:
+        """ct of each window added to its first maximum, or nowhere if all of it is padding."""
+        shape, lead = self.x.type.shape, self.x.type.rank - len(self.size)
+        image = sizes.product(shape[lead:])
+        dtype = i32 if isinstance(image, int) and image < 2 ** 31 else i64
+        place: Value = Full(0, (), dtype).result
+        for n, at, (_, s, low, high, d) in zip(shape[lead:], inside, self.axes()):
+            first, within = (Iota(tuple(m if a == axis else 1 for a, m in enumerate(maximal.type.shape)), axis,
+                                  dtype).result for axis in (at - 1, at))
+            along = first * size(s, dtype) + within * size(d, dtype) - size(low, dtype)
+            if low != 0 or high != 0:
+                real = tensor.And(compare("ge", along, size(0, dtype)), compare("lt", along, size(n, dtype))).result
+                maximal = tensor.And(maximal, real).result
+            place = place * size(n, dtype) + along
+        nowhere = size(image, dtype)
+        place = tensor.ReduceMin(select(maximal, place, nowhere), tuple(inside), "chain").result
+        if any(not is_natural(k - 1 - pad) or d > 1 for k, _, low, high, d in self.axes() for pad in (low, high)):
+            padding = compare("eq", place, nowhere)
+            place, ct = select(padding, size(0, dtype), place), select(padding, full(0, ct), ct)
+        place, ct = (reshape(v, (*v.type.shape[:lead], sizes.product(v.type.shape[lead:]))) for v in (place, ct))
+        return reshape(ScatterAlong(full(0, ct, (*shape[:lead], image)), place, ct, lead).result, shape)
 
 
 def element_number(shape: Sequence[Dim], inside: Sequence[int]) -> Value:

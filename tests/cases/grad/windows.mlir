@@ -12,7 +12,7 @@ func.func @pooled(%x: tensor<2x7xf32>) -> tensor<2x7xf32> {
 // CHECK: [[D:%\d+]] = tensor.reshape %{{\d+}} : tensor<2x3x2xf32> to tensor<2x6xf32>
 // CHECK-NEXT: tensor.pad [[D]]
 // -----
-// windows that overlap: they are
+// windows that overlap: they are, each at the place of its maximum
 func.func @overlapping(%x: tensor<2x7xf32>) -> tensor<2x7xf32> {
   %0 = tensor.max_pool %x {size = [3], stride = [2]} : (tensor<2x7xf32>) -> tensor<2x3xf32>
   %1 = tensor.reduce_sum %0 {axes = [0, 1]} : (tensor<2x3xf32>) -> tensor<f32>
@@ -20,5 +20,5 @@ func.func @overlapping(%x: tensor<2x7xf32>) -> tensor<2x7xf32> {
   %3 = autodiff.backward of %1 cotangents %2 wrt %x : (tensor<f32>, tensor<f32>, tensor<2x7xf32>) -> tensor<2x7xf32>
   func.return %3 : tensor<2x7xf32>
 }
-// CHECK: [[P:%\d+]] = tensor.place %{{\d+}} {axis = 1, size = 7, stride = 2}
-// CHECK-NEXT: tensor.reduce_sum [[P]] {axes = [2]
+// CHECK: [[P:%\d+]] = tensor.reduce_min %{{\d+}} {axes = [2], order = "chain"}
+// CHECK: tensor.scatter_along %{{\d+}}, [[P]], %{{\d+}} {axis = 1}

@@ -49,6 +49,16 @@ func.func @channels(%x: tensor<14x14x70xf32>) -> tensor<70xf32> {
 }
 // CHECK: domain = [70, 196], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [16, 16], vector = 0
 // -----
+// the updates of a row come one by one, unless neighbours in memory get theirs from the same row of updates
+func.func @updates(%x: tensor<8x40xf32>, %i: tensor<8x30xi64>, %u: tensor<8x30xf32>) -> tensor<8x40xf32> {
+  %0 = tensor.constant dense<3> : tensor<8x30xi64>
+  %1 = tensor.minimum %i, %0 : tensor<8x30xi64>
+  %2 = tensor.maximum %1, %0 : tensor<8x30xi64>
+  %3 = tensor.scatter_along %x, %2, %u {axis = 1} : (tensor<8x40xf32>, tensor<8x30xi64>, tensor<8x30xf32>) -> tensor<8x40xf32>
+  func.return %3 : tensor<8x40xf32>
+}
+// CHECK: domain = [8, 40, 30], iterator_types = ["parallel", "reduction", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>
+// -----
 // a factor that lies across the vectors is packed for many rows: squares of it are transposed in registers
 func.func @linear(%x: tensor<Bx24xf32>, %w: tensor<20x24xf32>) -> tensor<Bx20xf32> {
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<Bx24xf32>, tensor<20x24xf32>) -> tensor<Bx20xf32>
