@@ -69,12 +69,12 @@ def is_own_member(x: Any) -> bool:
 
 def is_own_function(f: FunctionType) -> bool:
     """Whether a function, and what it calls by its closure, is code of this package: `functools.wraps` copies the name
-    of a module, but no globals. Some methods of dataclasses are code of `dataclasses`."""
+    of a module, but no globals. Some methods of dataclasses are code of the standard library."""
     found, pending = set[FunctionType](), [f]
     while pending:
         inner = pending.pop()
         name = inner.__globals__.get("__name__", "")
-        if not is_ours(name) and name != "dataclasses":
+        if not is_ours(name) and name not in ("dataclasses", "reprlib"):
             return False
         found.add(inner)
         around = map(_content, inner.__closure__ or ())

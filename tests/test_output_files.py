@@ -74,8 +74,8 @@ def test_a_write_that_fails_leaves_the_last_good_file(kind: str, tmp_path: Path)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_paths_that_name_no_file(kind: str, tmp_path: Path) -> None:
     write, _ = WRITERS[kind]
-    for path, text in ((tmp_path, "Is a directory"), (tmp_path / "no" / "file", "No such file"), ("a\0b", "null byte"),
-                       ("/dev/full", "No space left")):
+    for path, text in ((tmp_path, "Is a directory"), (tmp_path / "no" / "file", "No such file"),
+                       ("a\0b", "null (byte|char)"), ("/dev/full", "No space left")):
         with pytest.raises(UserError, match=text) as found:
             write(mlc.ones(2), path)
         assert found.value.code == "MLC0393" and str(found.value.loc.file) == __file__

@@ -416,7 +416,7 @@ class ClassAttributes(ReachedState):
     indexed = ".{}"
 
     def words(self) -> list[int] | None:
-        return words.of_dict(vars(self.x))
+        return words.of_class(self.x)
 
     def contents(self) -> Contents:
         own = {k: v for k, v in vars(self.x).items()

@@ -1,9 +1,10 @@
 """Guards that are words of memory: whether objects have changed, asked without touching them one by one.
 
-CPython keeps a version in each dict that every change replaces, and pointers in cells, slots and lists. A guard is the
-address of such a word, with its value; native code compares thousands of them in microseconds. A word that differs
-says that the object may have changed, and is then looked at. Where this process lays objects out differently, there are
-no addresses, and every object is looked at in each call.
+CPython keeps pointers in dicts, cells, slots and lists, up to 3.12 a version in each dict that every change replaces,
+and from 3.12 on one in each class that is asked for it. A guard is the address of such a word, with its value; native
+code compares thousands of them in microseconds. A word that differs says that the object may have changed, and is then
+looked at. Where this process lays objects out differently, there are no addresses, and every object is looked at in
+each call.
 """
 
 from __future__ import annotations
@@ -21,11 +22,19 @@ WORD = 8
 TYPE, CELL, DICT_VERSION, LIST_SIZE, LIST_ITEMS, DICT_OF_OBJECT = 8, 16, 24, 16, 24, -24
 """Offsets in objects: of their type, the contents of cells, the version of dicts, size and items of lists, and the dict
 that holds the attributes of an object, which is before it."""
-DICT_COUNT, DICT_KEYS, DICT_VALUES = 16, 32, 40
-"""Offsets of the length and the table of a dict, and of its values, if other dicts share the table."""
+HAS_VERSIONS = sys.version_info < (3, 13)
+"""Whether every change of a dict replaces its version."""
+DICT_COUNT, DICT_KEYS, DICT_VALUES, ORDER_STATE = 16, 32, 40, 88
+"""Offsets of the length and the table of a dict, and of its values, if other dicts share the table; and in an
+OrderedDict of a word that changes with the order."""
 KEYS_INDEX_BYTES, KEYS_KIND, KEYS_COUNT, KEYS_INDICES, KIND_OF_NAMES, KIND_SHARED = 9, 10, 24, 32, 1, 2
 """Offsets in a table of the logarithm of the bytes of its indices, of its kind, of the number of entries, and of the
 indices, before the entries; and the kinds whose keys are all strings, of one dict, or of all objects of a class."""
+VALUES = 0 if HAS_VERSIONS else WORD
+"""Offset of the first of the values, behind their number and that of their places in bytes; behind them are the
+numbers of the places in the order in which they were filled, in bytes, too."""
+CLASS_VERSION = 384
+"""Offset in a class of its version: 0 if nobody has asked for one since the last change."""
 FUNCTION = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
 """Offsets in functions."""
 
@@ -48,31 +57,93 @@ def _sample(x: int = 1, *, y: int = 2) -> int:
 def known() -> bool:
     """Whether the offsets are those of this process."""
     version = sys.version_info[:2]
-    if sys.implementation.name != "cpython" or not (3, 11) <= version <= (3, 12) or sys.maxsize != 2**63 - 1:
+    if sys.implementation.name != "cpython" or not (3, 11) <= version <= (3, 14) or sys.maxsize != 2**63 - 1 or (
+            "t" in sys.abiflags):
         return False
-    ordered = OrderedDict({"a": 1})
-    was = word(id(ordered) + DICT_VERSION)
-    ordered["b"] = 2
-    cell, table, items, x = CellType(table_of := [1]), {"a": 1}, [object(), object()], _Sample()
+    cell, items, x = CellType(table_of := [1]), [object(), object()], _Sample()
     x.a, x.b = 1, items
-    before, own = word(id(table) + DICT_VERSION), vars(x)
-    table["a"] = 2
-    return (word(id(cell) + CELL) == id(table_of) and word(id(table) + DICT_VERSION) != before
-            and word(id(ordered) + DICT_VERSION) != was
+    own = vars(x)
+    return (word(id(cell) + CELL) == id(table_of) and all(map(_is_guarded, (dict, OrderedDict)))
             and word(id(items) + LIST_SIZE) == 2 and word(word(id(items) + LIST_ITEMS) + WORD) == id(items[1])
             and [*map(word, of_entry(named := {"p": 1, "q": items}, "q") or ())][1:] == [id([*named][1]), id(items)]
             and [*map(word, of_entries(named, {"q"}) or ())][4:] == [id(1), id([*named][1])]
             and word((of_object(x, {"a"}) or [0])[-1]) == id(items)
+            and (HAS_VERSIONS or (id(items) in map(word, _of_contents(own)) and _has_class_versions()))
             and all(word(id(_sample) + at) == id(getattr(_sample, name)) for name, at in FUNCTION.items())
             and word(id(x) + TYPE) == id(_Sample) and word(id(x) + DICT_OF_OBJECT) == id(own))
+
+
+def _is_guarded(kind: Callable[[Any], Any]) -> bool:
+    """Whether changes of a dict of a class change its words: another value, another key, and another order."""
+    changes: list[Callable[[Any], Any]] = [
+        lambda d: d.update(b=3), lambda d: d.update(c=3), lambda d: d.pop("a"), lambda d: d.update({"a": d.pop("a")}),
+        lambda d: d.move_to_end("a") if kind is OrderedDict else d.clear()]
+    for change in changes:
+        for table in (kind({"a": 1, "b": 2}), kind({1: 1, "a": 1, "b": 2})):
+            words = of_dict(table) or []
+            before = [*map(word, words)]
+            change(table)
+            if [*map(word, words)] == before:
+                return False
+    return True
+
+
+def _has_class_versions() -> bool:
+    """Whether classes have versions, which every change of theirs and of their bases replaces."""
+    base = type("base", (), {"a": 1})
+    derived = type("derived", (base,), {})
+    for changed in (derived, base):
+        found = _of_version(derived)
+        if found is None or not word(found[0]):
+            return False
+        before = word(found[0])
+        changed.b = 1  # type: ignore[attr-defined]
+        if word(found[0]) == before:
+            return False
+    return True
 
 
 def of_dict(x: Any) -> list[int] | None:
     """The addresses of the words that change with a dict; None if that cannot be told."""
     if type(x) not in (dict, OrderedDict):
-        inside = gc.get_referents(x)                       # of the dict of a class, which is behind a proxy
-        x = inside[0] if type(x).__name__ == "mappingproxy" and inside else None
-    return [id(x) + DICT_VERSION] if type(x) in (dict, OrderedDict) else None
+        return None
+    of_order = [id(x) + ORDER_STATE] if type(x) is OrderedDict else []
+    return [*([id(x) + DICT_VERSION] if HAS_VERSIONS else _of_contents(x)), *of_order]
+
+
+def _of_contents(table: dict[Any, Any]) -> list[int]:
+    """The addresses of the words of all entries of a dict, behind those that say where they are."""
+    keys, values = word(id(table) + DICT_KEYS), word(id(table) + DICT_VALUES)
+    found = [*(id(table) + at for at in (DICT_COUNT, DICT_KEYS, DICT_VALUES)), keys + KEYS_COUNT]
+    if values:
+        places = ctypes.c_uint8.from_address(values).value
+        return [*found, *range(values + VALUES, values + VALUES + WORD * places, WORD), *_of_order(values)]
+    first = keys + KEYS_INDICES + (1 << ctypes.c_uint8.from_address(keys + KEYS_INDEX_BYTES).value)
+    of_names = ctypes.c_uint8.from_address(keys + KEYS_KIND).value == KIND_OF_NAMES
+    return [*found, *range(first, first + (2 if of_names else 3) * WORD * word(keys + KEYS_COUNT), WORD)]
+
+
+def _of_order(values: int) -> list[int]:
+    """The addresses of the words that say in which order the attributes of an object were set."""
+    if HAS_VERSIONS:
+        return []
+    places = ctypes.c_uint8.from_address(values).value
+    end = values + VALUES + WORD * places
+    return [values, *range(end, end + places, WORD)]
+
+
+def of_class(x: type) -> list[int] | None:
+    """The addresses of the words that change with the attributes of a class; None if that cannot be told."""
+    if not HAS_VERSIONS:
+        return _of_version(x)
+    inside = gc.get_referents(vars(x))                     # the dict, which is behind a proxy
+    return of_dict(inside[0]) if inside else None
+
+
+def _of_version(x: type) -> list[int] | None:
+    """The address of the version of a class; None if it can have none any more, after very many changes."""
+    assign = ctypes.pythonapi.PyUnstable_Type_AssignVersionTag
+    return [id(x) + CLASS_VERSION] if assign(ctypes.py_object(x)) else None
 
 
 def of_function(x: Any, name: str) -> list[int] | None:
@@ -99,8 +170,8 @@ def of_entries(table: dict[str, Any], unguarded: Collection[str]) -> list[int] |
     found, values = [id(table) + at for at in (DICT_COUNT, DICT_KEYS, DICT_VALUES)], word(id(table) + DICT_VALUES)
     if values:                                             # of keys that all objects of a class share
         ignored = {id(name) for name in table if name in unguarded}
-        return [*found, word(id(table) + DICT_KEYS) + KEYS_COUNT,
-                *(values + WORD * number for name, number in numbers.items() if name not in ignored)]
+        return [*found, word(id(table) + DICT_KEYS) + KEYS_COUNT, *_of_order(values),
+                *(values + VALUES + WORD * number for name, number in numbers.items() if name not in ignored)]
     for name in table:
         entry = first + 2 * WORD * numbers[id(name)]
         found += [entry] if name in unguarded else [entry, entry + WORD]
@@ -132,7 +203,7 @@ def of_object(x: Any, unguarded: Collection[str] = ()) -> list[int] | None:
     if type(own) is not dict or word(id(x) + DICT_OF_OBJECT) != id(own):
         return None
     entries = of_entries(own, unguarded) if unguarded else None
-    return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, *(entries or [id(own) + DICT_VERSION])]
+    return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, *(entries or of_dict(own) or ())]
 
 
 def of_slots(x: Any, names: Sequence[str]) -> list[int] | None:

@@ -76,10 +76,8 @@ FAULTS: tuple[Fault, ...] = (
                "return [first + product(product(y, y, left=True), g - product(inner, x))]",
                "return [first]", rule="tensor.pinv", ops="pinv"),
     # the gradient of max_pool1d(x, 3, 2, padding=1, ceil_mode=True) where more is padded after the end
-    derivative("dialects/tensor/pooling.py",
-               "starts[axis], stops[axis] = low, low + self.x.type.shape[axis]",
-               "starts[axis], stops[axis] = high, high + self.x.type.shape[axis]",
-               rule="tensor.max_pool", ops="max_pool"),
+    derivative("dialects/tensor/pooling.py", "within * size(d, dtype) - size(low, dtype)",
+               "within * size(d, dtype) - size(high, dtype)", rule="tensor.max_pool", ops="max_pool"),
     # the gradient of a branch that saves two values of one type: both are the last one
     derivative("passes/differentiate/reverse_control.py",
                "at = next((i for i, t in enumerate(slots) if t == type and i not in out), len(slots))",
