@@ -22,6 +22,13 @@ def test_a_view_by_strides_shares_the_memory() -> None:
     assert y.grad is not None and y.grad.tolist() == [1, 2, 2, 1]
 
 
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (8, 3), (3, 3, 3), (1, 4), (4, 1), (0, 2)])
+def test_diagonals_of_all_shapes_are_filled(shape: tuple[int, ...], wrap: bool) -> None:
+    wanted = torch.zeros(shape).fill_diagonal_(2.0, wrap=wrap)
+    assert mlc.zeros(shape).fill_diagonal_(2.0, wrap=wrap).tolist() == wanted.tolist()
+
+
 @pytest.mark.parametrize("wrong, code", [
     (lambda: mlc.arange(4).as_strided((3,), (2,)), "MLC0770"),
     (lambda: mlc.ones(2, 3).t().as_strided((2,), (1,)), "MLC0771"),

@@ -32,6 +32,7 @@ from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline, Step, find_pass
 from mlc.passes import pipeline
+from tests.low_programs import call_native, compiled, function_types, interpret, lowered, parsed
 
 COUNTS = (1, 2, 3, 7)
 
@@ -282,6 +283,36 @@ def test_the_order_of_parts_does_not_matter(name: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(scf, "itertools", SimpleNamespace(product=backwards))
     assert run_function(module, "f", arguments(name))[0].tobytes() == forwards.tobytes() == alone(name)
+
+
+@pytest.mark.parametrize("length", [1, 4, 7, 59])
+def test_parts_begin_anywhere_in_three_dimensions(length: int) -> None:
+    text = """
+func.func @f(%t: memref<3x4x9xindex>, %zero: index, %one: index, %two: index, %m: index, %n: index, %k: index) {
+  scf.parallel (%i, %j, %l) = (%zero, %one, %zero) to (%m, %n, %k) step (%one, %one, %two) {
+    %a = arith.muli %i, %n : index
+    %b = arith.addi %a, %j : index
+    %c = arith.muli %b, %k : index
+    %d = arith.addi %c, %l : index
+    memref.store %d, %t[%i, %j, %l] : memref<3x4x9xindex>
+    scf.reduce
+  }
+  func.return
+}"""
+    module = parsed(text)
+    library = compiled(lowered(module), ["f", abi.HOOK], host())
+
+    def in_parts(part: Any, env: int, count: int) -> None:
+        for begin in range(0, count, length):
+            part(env, begin, min(begin + length, count))
+
+    hook = ctypes.CFUNCTYPE(None, PART, ctypes.c_void_p, ctypes.c_int64)(in_parts)
+    ctypes.c_void_p.from_address(library.address(abi.HOOK)).value = ctypes.cast(hook, ctypes.c_void_p).value
+    found, wanted = np.zeros((2, 3, 4, 9), np.int64)
+    arguments = (0, 1, 2, 3, 4, 9)
+    call_native(library, "f", function_types(module, "f"), (found, *arguments))
+    interpret(module, "f", [wanted, *arguments])
+    assert found.tolist() == wanted.tolist()
 
 
 def test_a_row_alone_and_among_others() -> None:

@@ -190,3 +190,36 @@ def test_a_lane_that_stops_where_the_derivative_is_infinite() -> None:
     np.testing.assert_allclose(mlc.compile(mlc.grad(lambda x: mlc.vmap(f)(x).sum()))(x).numpy(), alone, rtol=1e-12)
     moved = mlc.compile(lambda x: mlc.jvp(mlc.vmap(f), (x,), (np.ones(3),))[1])(x).numpy()
     np.testing.assert_allclose(moved, alone, rtol=1e-12)
+
+
+# -- loops and branches whose parts differ ----------------------------------------------------------------------------
+def chained(a: Any, b: Any, c: Any, d: Any, loop: Callable[..., Any]) -> Any:
+    """The first number reaches the last by three iterations, and none before."""
+    return loop(0, 3, lambda i, s: (s[0] * 2, s[1] + s[0], s[2] * 3 + s[1], s[3] + s[2]), (a, b, c, d))[3]
+
+
+def in_python(lower: int, upper: int, body: Callable[..., Any], state: Any) -> Any:
+    for i in range(lower, upper):
+        state = body(i, state)
+    return state
+
+
+@pytest.mark.parametrize("transform", [
+    lambda f: mlc.grad(f, argnums=(0, 1, 2, 3)), lambda f: mlc.grad(f, argnums=0), lambda f: mlc.grad(f, argnums=2),
+    lambda f: lambda *xs: mlc.jvp(f, xs, (1.0, 10.0, 100.0, 1000.0))], ids=["all", "first", "third", "jvp"])
+def test_numbers_that_reach_others_by_several_iterations(transform: Any) -> None:
+    given = [mlc.tensor(x) for x in (1.0, 2.0, 3.0, 4.0)]
+    f, g = (transform(lambda *xs, loop=loop: chained(*xs, loop)) for loop in (mlc.fori_loop, in_python))
+    assert mlc.compile(f)(*given) == g(*given)
+
+
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("branches", [
+    (lambda x: x * x, lambda x: mlc.tensor(3.0)), (lambda x: mlc.tensor(3.0), lambda x: x * x)],
+    ids=["first", "second"])
+def test_branches_of_which_one_has_a_derivative(branches: Any, positive: bool) -> None:
+    x = mlc.tensor(2.0 if positive else -2.0)
+    f: Any = mlc.compile(lambda x: mlc.jvp(lambda x: mlc.cond(x > 0, *branches, x), (x,), (mlc.tensor(1.0),))[1])
+    wanted = 2 * x.item() if branches[not positive](mlc.tensor(5.0)) == 25.0 else 0
+    assert f(x).item() == wanted
+    assert mlc.compile(mlc.grad(lambda x: mlc.cond(x > 0, *branches, x)))(x).item() == wanted

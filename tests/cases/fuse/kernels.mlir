@@ -88,3 +88,22 @@ func.func @unread(%x: tensor<7xf32>) -> tensor<7xf32> {
 }
 // CHECK: tensor.kernel %x {label = "sqrt"
 // CHECK-NOT: tensor.kernel
+// -----
+// two sums over one tensor are no siblings if one is of what a kernel computes that reads the other
+func.func @in_between(%a: tensor<40x40xf32>, %b: tensor<40x40xf32>) -> (tensor<40x40xf32>, tensor<40xf32>) {
+  %sum = tensor.reduce_sum %a {axes = [1]} : (tensor<40x40xf32>) -> tensor<40xf32>
+  %p = tensor.sqrt %b : tensor<40x40xf32>
+  %turned = tensor.transpose %p {perm = [1, 0]} : (tensor<40x40xf32>) -> tensor<40x40xf32>
+  %product = tensor.mul %a, %turned : tensor<40x40xf32>
+  %sibling = tensor.reduce_sum %product {axes = [1]} : (tensor<40x40xf32>) -> tensor<40xf32>
+  %scaled = tensor.mul %p, %sum : (tensor<40x40xf32>, tensor<40xf32>) -> tensor<40x40xf32>
+  func.return %scaled, %sibling : tensor<40x40xf32>, tensor<40xf32>
+}
+// CHECK: @in_between
+// CHECK: tensor.kernel
+// CHECK-NOT: tensor.mul
+// CHECK: tensor.kernel
+// CHECK: tensor.sqrt
+// CHECK: tensor.mul
+// CHECK: tensor.kernel
+// CHECK: tensor.transpose
