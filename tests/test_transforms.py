@@ -8,6 +8,7 @@ with those of b(f).
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -209,7 +210,7 @@ def in_python(lower: int, upper: int, body: Callable[..., Any], state: Any) -> A
     lambda f: lambda *xs: mlc.jvp(f, xs, (1.0, 10.0, 100.0, 1000.0))], ids=["all", "first", "third", "jvp"])
 def test_numbers_that_reach_others_by_several_iterations(transform: Any) -> None:
     given = [mlc.tensor(x) for x in (1.0, 2.0, 3.0, 4.0)]
-    f, g = (transform(lambda *xs, loop=loop: chained(*xs, loop)) for loop in (mlc.fori_loop, in_python))
+    f, g = (transform(functools.partial(chained, loop=loop)) for loop in (mlc.fori_loop, in_python))
     assert mlc.compile(f)(*given) == g(*given)
 
 
