@@ -86,6 +86,13 @@ def test_numbers_that_are_too_large_for_blocks(encoding: str) -> None:
             quantize(x, encoding)
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_numbers_are_those_of_the_reference(encoding: str) -> None:
+    raw = blocks_of(encoding, 3, 512)
+    found = mlc.compile(lambda w: dequantize_blocks(w, encoding))(raw).numpy()
+    np.testing.assert_array_equal(found, decode(raw, ENCODINGS[encoding]))
+
+
 @pytest.mark.parametrize("encoding", ["q4_0", "q6_k", *(pytest.param(e, marks=pytest.mark.slow) for e in (
     "q8_0", "q4_1", "q4_k", "q5_k"))])
 def test_kernels_compute_the_bits_of_the_reference(encoding: str) -> None:

@@ -201,3 +201,20 @@ def test_singular_values_below_rcond_count_as_zero(rcond: float | None) -> None:
     np.testing.assert_allclose(found.solution.numpy(), want[0], atol=1e-12)
     assert int(found.rank) == want[2]
     np.testing.assert_allclose(found.singular_values.numpy(), want[3])
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", ["solve", "inv", "pinv", "cholesky", "matrix_exp", "upper", "lower", "adjoint"])
+def test_complex_matrices(name: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s) + 1j * rng.standard_normal(s) for s in ((2, 3, 3), (2, 3, 2)))
+    positive = a @ a.conj().swapaxes(1, 2) + 3 * np.eye(3)
+    functions: dict[str, Any] = {
+        "solve": lambda m, a, b, p: m.linalg.solve(a, b), "inv": lambda m, a, b, p: m.linalg.inv(a),
+        "pinv": lambda m, a, b, p: m.linalg.pinv(b), "cholesky": lambda m, a, b, p: m.linalg.cholesky(p),
+        "matrix_exp": lambda m, a, b, p: m.linalg.matrix_exp(a),
+        "upper": lambda m, a, b, p: m.linalg.solve_triangular(a, b, upper=True),
+        "lower": lambda m, a, b, p: m.linalg.solve_triangular(a, b, upper=False, unitriangular=True),
+        "adjoint": lambda m, a, b, p: m.linalg.solve_triangular(a.mH, b, upper=False)}
+    found, wanted = (functions[name](m, *map(m.tensor, (a, b, positive))).numpy() for m in (mlc, torch))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
