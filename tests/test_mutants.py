@@ -43,6 +43,15 @@ def test_who_is_blamed(blame: str, message: str, named: bool) -> None:
     assert named_pass(Fault("", "", "a", "b", blame), message) is named
 
 
+def test_tests_called_like_a_file_come_first(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "index")) as base, base:
+        base.execute(TABLE)
+        base.executemany("INSERT INTO run VALUES (?, ?, ?, ?)", [
+            ("passes/dce.py", name, 1.0, b"\x02") for name in ("tests/test_a.py::f", "tests/cases/dce/a.mlir::run")])
+    index = Index(tmp_path / "index")
+    assert index.tests("passes/dce.py", 1, 1, 1) == ["tests/cases/dce/a.mlir::run"]
+
+
 def test_of_each_test_function_the_quickest_comes_first(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "index")) as base, base:
         base.execute(TABLE)

@@ -89,16 +89,18 @@ class Index:
         return functools.reduce(operator.or_, (lines for _, _, lines in self.runs[file]), 0)
 
     def tests(self, file: str, first: int, last: int, seconds: float) -> list[str]:
-        """Tests that run one of some lines, as many as take so long: of each test function the quickest first, then
-        the second of each, so that a short list is as various as it can be. Where no test runs the lines, as a module
-        is imported before the tests, those that run any line of the file."""
+        """Tests that run one of some lines, as many as take so long: first those that are called like the file or its
+        folder, and of each test function the quickest first, then the second of each, so that a short list is as
+        various as it can be. Where no test runs the lines, as a module is imported before the tests, those that run any
+        line of the file."""
         wanted = sum(1 << line for line in range(first, last + 1))
         wanted = wanted if self.lines(file) & wanted else -1
         functions: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for test, took, lines in self.runs[file]:
             if lines & wanted:
                 functions[test.partition("[")[0]].append((took, test))
-        turns = sorted((turn, took, test) for found in functions.values() for turn, (took, test) in
-                       enumerate(sorted(found)))
-        until = itertools.accumulate(took for _, took, _ in turns)
-        return [test for (_, _, test), total in zip(turns, until) if total <= seconds]
+        names = {Path(file).stem, Path(file).parent.name}
+        turns = sorted((not any(name in test for name in names), turn, took, test) for found in functions.values()
+                       for turn, (took, test) in enumerate(sorted(found)))
+        until = itertools.accumulate(took for _, _, took, _ in turns)
+        return [test for (*_, test), total in zip(turns, until) if total <= seconds]
