@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mlc.tools.mutants.fault import (
     Fault,
-    aliasing,
     cache,
     derivative,
     fusion,
@@ -30,9 +29,6 @@ FAULTS: tuple[Fault, ...] = (
     # segment_reduce(reduce="mean", initial=...) of a segment without elements
     recorder("frontend/functions/segments.py", "empty = full(math.nan if initial is None else initial, x)",
              "empty = full(math.nan, x)"),
-    # zeros around one operand of a sum, and another number around the other one
-    rule("dialects/tensor/slicing.py", "if not (is_splat(a.value, 0) and is_splat(b.value, 0)):",
-         "if not is_splat(a.value, 0):", "add_of_padded", "add pad"),
     # the maximum along an axis before the one along which a maximum was taken
     rule("dialects/tensor/reduce.py", "(*inner.axes, *(kept[a] for a in op.axes))", "(*inner.axes, *op.axes)",
          "reduce_twice", "reduce_max reduce_min reduce_any reduce_all"),
@@ -43,13 +39,6 @@ FAULTS: tuple[Fault, ...] = (
     derivative("dialects/tensor/pooling.py",
                "starts = [0] * (rank - len(inside)) + [low for _, _, low, _, _ in self.axes()]", "starts = [0] * rank",
                "tensor.max_pool", "max_pool"),
-    # solve_triangular(unitriangular=True), by the matrix
-    derivative("dialects/tensor/linalg/triangular.py",
-               "return [on_diagonal(full(0, da), da) if self.unit else da, db]", "return [da, db]",
-               "tensor.triangular_solve", "triangular_solve"),
-    # grad of vmap of a loop whose elements end at different times: those that are active count what they were, too
-    transform("passes/differentiate/reverse_control.py", "kept = [(args[j], select(beside(p, ct), zeros(ct), ct))",
-              "kept = [(args[j], ct)"),
     # jvp of vmap of a loop whose body replaces a carried value by one without a tangent, for elements with no iteration
     transform("passes/differentiate/forward.py",
               "of = sorted({*(function.of if function is not None else ()), *(i for i in request.wrt if i < count)})",
@@ -64,9 +53,6 @@ FAULTS: tuple[Fault, ...] = (
              "b.ixor(b.cmp(\"olt\", rest, zero), b.cmp(\"olt\", y, zero))", ops="floordiv"),
     # a kernel with two functions of an element that are used before and after a sum: both are kept in one result
     fusion("passes/fuse/stages.py", " and until >= last and i not in claimed):", " and until >= last):"),
-    # a tensor from outside of a while loop, whose memory the loop takes after the last use in an iteration
-    aliasing("passes/bufferize/lifetimes.py", "if isinstance(around, scf.For | scf.While):",
-             "if isinstance(around, scf.For):"),
     # threads of a kernel whose three or more outer dimensions have different extents
     loops("passes/loop_to_scf/partition.py", "place = sizes.divide(place, counts[d])",
           "place = sizes.divide(place, counts[0])", blame="loop_to_scf"),
