@@ -128,9 +128,7 @@ def views_follow(base: Tensor) -> None:
 
 def converted(src: Any, like: Tensor) -> Any:
     """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
-    if type(src) is complex and not like.dtype.is_complex:
-        raise UserTypeError(f"complex numbers do not fit in {like.dtype.name}", code="MLC0790", loc=user_loc(),
-                            hint="write the real part, as in x.real")
+    src = as_real(src, like)
     if type(src) in (bool, int, float, complex) and isinstance(like._array, np.ndarray):
         try:
             with np.errstate(over="ignore"):
@@ -161,6 +159,16 @@ def converted(src: Any, like: Tensor) -> Any:
         return array.placed_like(like._array)
     shared = given._storage is not None or (type(src) is not Tensor and np.may_share_memory(array, src))
     return array.copy() if shared else array
+
+
+def as_real(src: Any, like: Any) -> Any:
+    """A Python number that is written to a tensor: its real part if the tensor is real, and there is no other."""
+    if type(src) is not complex or like.dtype.is_complex:
+        return src
+    if src.imag != 0:
+        raise UserTypeError(f"complex numbers do not fit in {like.dtype.name}", code="MLC0790", loc=user_loc(),
+                            hint="write the real part, as in x.real")
+    return src.real
 
 
 def check_real(src: Any, like: Any) -> None:

@@ -85,8 +85,8 @@ def cast(x: Tracer, dtype: ScalarType, weak: bool = False) -> Tracer:
     if x.type.dtype == dtype:
         return x if x.weak == weak else Tracer(x.value, x.owner, weak)
     if x.type.dtype.is_complex and not (dtype.is_complex or dtype.is_bool):
-        raise UserTypeError(f"a {x.type} would lose its imaginary parts as {dtype}: the function is not defined on "
-                            "complex elements", code="MLC0785", hint="apply it to x.real and x.imag, or to abs(x)")
+        raise UserTypeError(f"a {x.type} would lose its imaginary parts as {dtype}", code="MLC0785",
+                            hint="apply the function to x.real and x.imag, or to abs(x)")
     return emit(T.Cast, x, dtype, weak=weak)  # type: ignore[no-any-return]
 
 

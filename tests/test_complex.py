@@ -174,3 +174,15 @@ def test_on_a_device(device: Any) -> None:
     (abs(x) ** 2).sum().backward()
     assert x.grad.device == x.real.device == "cuda:0" and mlc.view_as_real(x).shape == (3, 4, 2)
     np.testing.assert_allclose(x.grad.cpu().numpy(), 2 * z, rtol=1e-6)
+
+
+def _filled(x: Any, value: Any) -> Any:
+    return x.fill_(value)
+
+
+@pytest.mark.parametrize("write", [lambda x, value: _assigned(x, 0, value), _filled], ids=["element", "all"])
+@pytest.mark.parametrize("through", [lambda f: f, mlc.compile], ids=["eager", "compiled"])
+def test_numbers_without_an_imaginary_part_are_written_to_real_tensors(write: Any, through: Any) -> None:
+    assert through(lambda: write(mlc.zeros(2), 3 + 0j))()[0].item() == 3
+    with pytest.raises(mlc.UserError, match="MLC0790"):
+        through(lambda: write(mlc.zeros(2), 3 + 1j))()

@@ -204,7 +204,7 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
 
     Args:
         input: Tensor or number; integers become float32.
-        eps: If given, elements are clamped to [eps, 1 - eps] first.
+        eps: If given, elements below `eps` are raised to it first, and others above 1 - eps lowered to that.
 
     Returns:
         Tensor of floats, of the shape of `input`.
@@ -215,7 +215,9 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
         >>> mlc.logit(mlc.tensor([0.0]), eps=0.1)
         tensor([-2.1972246], dtype=mlc.float32)
     """
-    x = floating(input if eps is None else clamp(floating(input), eps, 1 - eps))
+    x = floating(input)
+    if eps is not None:
+        x = floating(where(x < eps, eps, clamp(x, None, 1 - eps)))
     return rounded_once(lambda x: log(x) - log1p(-x), x)
 
 

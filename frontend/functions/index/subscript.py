@@ -16,7 +16,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.hints import hint_for
-from mlc.frontend.in_place import check_real
+from mlc.frontend.in_place import as_real, check_real
 from mlc.frontend.in_place_methods import copy_
 from mlc.frontend.indexed_writes import put, put_number, without_leading_ones
 from mlc.frontend.location import user_loc
@@ -138,9 +138,7 @@ def _set_on_device(input: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     """input[keys] = value where elements are not in host memory: at positions that are computed on the host."""
     if not (len(keys) == 1 and _is_truth(keys[0])):
         _expanded(keys, input.ndim)                        # which refuses what is no subscript
-    if type(value) is complex and not input.dtype.is_complex:
-        raise UserTypeError(f"complex numbers do not fit in {input.dtype.name}", code="MLC0790", loc=user_loc(),
-                            hint="write the real part, as in x.real")
+    value = as_real(value, input)
     places = np.arange(input.numel()).reshape(input.shape)
     at = np.asarray(places[tuple(as_array(k) if is_tensor(k) else k for k in keys)])
     f = OPERATIONS
@@ -459,5 +457,6 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
 @operation()
 def _copied(input: Operand, src: Operand) -> Tensor:
     """The elements of `src`, broadcast to the shape of `input` and converted to its dtype."""
-    x = tracer(input)
+    x, src = tracer(input), as_real(src, input)
+    check_real(tracer(src), x)
     return broadcast_to(cast(tracer(src), x.type.dtype), x.shape)
