@@ -38,6 +38,8 @@ CASES = [
     C("histogram", F(20), K(-1.0, 0.0, 2.0), weight=P(20), constant=(0, 1)),
     C("nonzero_static", N(2, 3, 4), size=5),
     C("segment_reduce", F(6, 2), "mean", lengths=K(2, 0, 4, dtype="int64"), constant=()),
+    *(C("segment_reduce", F(6, 2), kind, lengths=K(2, 0, 4, dtype="int64"), initial=0.5)
+      for kind in ("mean", "sum", "max", "min", "prod")),
     C("segment_reduce", F(6, 2), "max", offsets=K(0, 2, 6, dtype="int64")),
     C("repeat_interleave", F(3, 2), K(2, 0, 3, dtype="int64"), 0), C("tensor_split", F(7), K(2, 5, dtype="int64")),
     C("native_layer_norm", F(3, 4), (4,), P(4), F(4), 1e-5),

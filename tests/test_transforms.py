@@ -224,3 +224,15 @@ def test_branches_of_which_one_has_a_derivative(branches: Any, positive: bool) -
     wanted = 2 * x.item() if branches[not positive](mlc.tensor(5.0)) == 25.0 else 0
     assert f(x).item() == wanted
     assert mlc.compile(mlc.grad(lambda x: mlc.cond(x > 0, *branches, x)))(x).item() == wanted
+
+
+def test_a_loop_that_some_of_a_batch_never_enter_and_that_makes_a_constant() -> None:
+    def f(x: Any, n: Any) -> Any:
+        return mlc.while_loop(lambda c: c[1] < n, lambda c: (mlc.floor(c[0]), c[1] + 1), (2 * x, 0))[0]
+
+    x, n = mlc.tensor([1.2, 1.3, 1.4]), mlc.tensor([0, 1, 2])
+    f_and_tangent = mlc.compile(lambda x: mlc.jvp(lambda x: mlc.vmap(f)(x, n), (x,), (mlc.ones(3),)))
+    values, tangents = f_and_tangent(x)
+    np.testing.assert_allclose(values.numpy(), [2.4, 2, 2], rtol=1e-6)
+    assert tangents.tolist() == [2, 0, 0]
+    assert mlc.compile(mlc.grad(lambda x: mlc.vmap(f)(x, n).sum()))(x).tolist() == [2, 0, 0]

@@ -90,3 +90,27 @@ func.func @halve(%x: tensor<f32>) -> (tensor<f32>, tensor<i64>) {
 // CHECK: scf.while ([[N:%\w+]] = %{{\w+}}) : (index) -> index {
 // CHECK: scf.condition({{%\w+}}) [[N]] : index
 // CHECK: memref.store {{%\w+}}, %out1[] : memref<i64>
+// -----
+// what each iteration reads from outside keeps its memory until the loop ends
+func.func @reads(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %three = arith.constant 3 : index
+  %small = tensor.full 0.001 : tensor<f32>
+  %y = tensor.dot_general %x, %x {batch = [], contract = [[1, 0]]} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %r:2 = scf.while (%a = %x, %n = %zero) : (tensor<8x8xf32>, index) -> (tensor<8x8xf32>, index) {
+    %go = arith.cmpi slt, %n, %three : index
+    scf.condition(%go) %a, %n : tensor<8x8xf32>, index
+  } do {
+  ^bb0(%a: tensor<8x8xf32>, %n: index):
+    %0 = tensor.dot_general %a, %y {batch = [], contract = [[1, 0]]} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %1 = tensor.dot_general %0, %0 {batch = [], contract = [[1, 0]]} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %2 = tensor.dot_general %1, %0 {batch = [], contract = [[1, 0]]} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %3 = tensor.mul %2, %small : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %m = arith.addi %n, %one : index
+    scf.yield %3, %m : tensor<8x8xf32>, index
+  }
+  func.return %r#0 : tensor<8x8xf32>
+}
+// CHECK: @reads
+// CHECK: scf.while

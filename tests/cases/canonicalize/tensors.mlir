@@ -83,3 +83,16 @@ func.func @whole_pieces(%x: tensor<Bx3xf32>, %y: tensor<Bx3xf32>, %i: tensor<i64
 }
 // CHECK-NOT: tensor.dynamic
 // CHECK: func.return %x, %y
+// -----
+// the maximum of a maximum: the axes of the outer one are those that are left
+func.func @twice(%x: tensor<2x3x4xf32>, %p: tensor<2x3x4xi1>) -> (tensor<3xf32>, tensor<4xi1>) {
+  %0 = tensor.reduce_max %x {axes = [0]} : (tensor<2x3x4xf32>) -> tensor<3x4xf32>
+  %1 = tensor.reduce_max %0 {axes = [1]} : (tensor<3x4xf32>) -> tensor<3xf32>
+  %2 = tensor.reduce_all %p {axes = [1]} : (tensor<2x3x4xi1>) -> tensor<2x4xi1>
+  %3 = tensor.reduce_all %2 {axes = [0]} : (tensor<2x4xi1>) -> tensor<4xi1>
+  func.return %1, %3 : tensor<3xf32>, tensor<4xi1>
+}
+// CHECK: tensor.reduce_max %x {axes = [0, 2]}
+// CHECK-NOT: tensor.reduce_max
+// CHECK: tensor.reduce_all %p {axes = [0, 1]}
+// CHECK-NOT: tensor.reduce_all
