@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mlc.dialects.func import UPDATES
 from mlc.frontend import tree
 from mlc.frontend.abstract_values import Undefined
 from mlc.frontend.arguments import check_call
-from mlc.frontend.autograd.view_node import View
+from mlc.frontend.autograd.view_node import ComputedStep, View
 from mlc.frontend.backward import depend_on_changed_leaf, dependences, depends_on_leaf
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.captures import CapturedGradient, CapturedTensor, Captures
@@ -27,7 +27,7 @@ from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.signature import Arguments, name_of, parameters, roots
-from mlc.frontend.tensor import Consumed, Tensor, wrap
+from mlc.frontend.tensor import Consumed, Tensor, as_array, wrap
 from mlc.frontend.trace import Trace, captured
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
@@ -86,18 +86,18 @@ class Recorded:
         make = object.__new__
         leaves = []
         for kind, x in self.outputs:
-            if kind == "argument" and (found := _given(given, *x)) is not None:
+            if kind == "argument" and (found := _given(given, x[0], x[2], results)) is not None:
                 leaves.append(found)
             elif kind == "captured":
                 tensor, _, view = x
-                leaves.append(tensor if view is None else view.of(tensor))
+                leaves.append(_view_of(tensor, view, results))
             elif kind == "gradient":
                 owner, _, view = x
                 gradient = (given[owner] if isinstance(owner, int) else owner).grad
-                leaves.append(gradient if view is None else view.of(gradient))
+                leaves.append(_view_of(gradient, view, results))
             elif kind == "leaf":
                 number, _, view = x
-                leaves.append(leaves[number] if view is None else view.of(leaves[number]))
+                leaves.append(_view_of(leaves[number], view, results))
             elif kind != "value":
                 out = make(Tensor)
                 out._array = (results[x] if kind == "result" else results[x[1]] if kind == "argument" else
@@ -183,12 +183,31 @@ class Recorded:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
 
 
-def _given(given: Sequence[Any], number: int, result: int, view: View | None) -> Tensor | None:
+class ComputedView(NamedTuple):
+    """A view that depends on numbers which are results of the function, too: their places among these, in order."""
+
+    view: View
+    places: tuple[int, ...]
+
+    def of(self, x: Tensor, results: Sequence[BackingArray]) -> Tensor:
+        numbers = (int(as_array(results[place])) for place in self.places)
+        for step in self.view.steps:
+            x = (step.at(numbers) if isinstance(step, ComputedStep) else step)(x)
+        return x
+
+
+def _view_of(x: Any, view: View | ComputedView | None, results: Sequence[BackingArray]) -> Any:
+    """A tensor, or a view of it, given the results of the call."""
+    return x if view is None else view.of(x, results) if isinstance(view, ComputedView) else view.of(x)
+
+
+def _given(given: Sequence[Any], number: int, view: View | ComputedView | None,
+           results: Sequence[BackingArray]) -> Tensor | None:
     """An argument that is a result, or the view of it that is; None if it is no tensor, or no more."""
     x = given[number] if given else None
     if type(x) is not Tensor or type(x._array) is Consumed:
         return None
-    return x if view is None else view.of(x)
+    return _view_of(x, view, results)  # type: ignore[no-any-return]
 
 
 def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
@@ -290,8 +309,9 @@ def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | Non
     outputs: list[tuple[str, Any]] = []
     for x in out:
         if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
-            outputs.append(_output(x, own, out[:len(outputs)], len(results), captures))
+            kind, how = _output(x, own, out[:len(outputs)], len(results), captures)
             results.append(to_default_dtype(tracer(x)))
+            outputs.append((kind, (*how[:2], _with_numbers(how[2], results)) if kind in SHARING else how))
         elif isinstance(x, Undefined):
             raise UserError("a result may be unassigned", code="MLC0607", loc=loc,
                             hint="give it a value on every path")
@@ -306,6 +326,17 @@ def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | Non
         else:
             outputs.append(("value", x))
     return outputs, results
+
+
+def _with_numbers(view: View | None, results: list[Tracer]) -> View | ComputedView | None:
+    """A view, with the numbers that it depends on, which become results, too."""
+    numbers = [n for step in (view.steps if view is not None else ()) if isinstance(step, ComputedStep)
+               for n in step.numbers]
+    if view is None or not numbers:
+        return view
+    first = len(results)
+    results += map(tracer, numbers)
+    return ComputedView(view, tuple(range(first, len(results))))
 
 
 def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, int], list[Any]]:

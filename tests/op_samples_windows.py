@@ -160,6 +160,7 @@ def _pooling() -> list[Sample]:
         ("2x8x", {"size": (3,), "stride": (2,)}), ("2x4x", {"size": (2,), "low": (3,), "high": (4,)}),
         ("2x5x6x", {"size": (3, 2), "stride": (2, 3), "low": (1, 0), "high": (1, 0)}),
         ("2x3x4x3x", {"size": (2, 2, 2), "dilation": (1, 2, 1)}), ("Bx6x", {"size": (2,), "stride": (2,)}),
+        ("2x6x", {"size": (2,), "stride": (2,), "low": (1,), "high": (1,)}),
         ("2xBx", {"size": (2,), "high": (1,)}), ("3x", {"size": ()}))]
     return out + [Sample((t(f"2x5x{d}"),), lambda x: tensor.MaxPool(x, (2,), low=(1,)))
                   for d in (*FLOATS[:3], "i8", "ui8")]

@@ -7,7 +7,7 @@ base's views get a history that begins there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +46,20 @@ class View:
         for step in self.steps:
             x = step(x)
         return x
+
+
+class ComputedStep:
+    """Base of steps that numbers determine which are computed: tensors without dimensions."""
+
+    __slots__ = ("numbers",)
+    numbers: tuple[Any, ...]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def at(self, numbers: Iterator[int]) -> Step:
+        """The same step, with the next ones of these numbers in the place of its own."""
+        raise NotImplementedError
 
 
 class ArrayView:

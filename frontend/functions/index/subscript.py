@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from mlc.dialects import tensor as T
-from mlc.frontend.autograd.view_node import ArrayView
+from mlc.frontend.autograd.view_node import ArrayView, ComputedStep, Step
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functionalization import captured, linked, uncertain
 from mlc.frontend.functions import elementwise as E
@@ -75,7 +75,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         storage_of(input).add(out)                         # on a device a copy, where PyTorch has a view
     if not isinstance(out, Tracer) or not all(map(_is_number, arrays)):
         return out
-    return linked(input, out, lambda x: getitem(x, key)) if isinstance(input, Tracer) else uncertain(out, input)
+    return linked(input, out, Picked(tuple(parts), arrays)) if isinstance(input, Tracer) else uncertain(out, input)
 
 
 class Subscript(ArrayView):
@@ -92,6 +92,22 @@ class Subscript(ArrayView):
     def make(self, array: Array) -> Array:
         picked: Array = array[self.key]
         return picked
+
+
+class Picked(ComputedStep):
+    """The view that a key picks with numbers, tensors without dimensions."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...], numbers: Sequence[Any]) -> None:
+        self.key, self.numbers = key, tuple(numbers)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return getitem(x, self.key)
+
+    def at(self, numbers: Iterator[int]) -> Step:
+        key = tuple(next(numbers) if is_tensor(k) else k for k in self.key)
+        return lambda x: getitem(x, key)
 
 
 def _addresses(key: Any) -> bool:
@@ -163,7 +179,9 @@ SYNTAX["setitem"] = setitem
 
 
 def _listed(k: Any) -> Any:
-    """A list or a range of integers is an array of them."""
+    """A list or a range of integers is an array of them, one of numbers that are computed a tensor."""
+    if isinstance(k, list) and any(isinstance(n, Tracer) and not n.shape for n in k):
+        return OPERATIONS["stack"]([n if is_tensor(n) else OPERATIONS["tensor"](n) for n in k])
     return as_array([*k]) if isinstance(k, list | range) else k
 
 
