@@ -37,3 +37,23 @@ func.func @other(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<6xf32>, tensor
 // CHECK: tensor.pad
 // CHECK: tensor.pad
 // CHECK: tensor.pad
+// -----
+// zeros on one side only: the sum beside is the other value
+func.func @seven(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %0 = tensor.full 0.0 : tensor<f32>
+  %1 = tensor.full 7.0 : tensor<f32>
+  %2 = tensor.pad %x, %0 {low = [1], high = [2], interior = [0]} : (tensor<3xf32>, tensor<f32>) -> tensor<6xf32>
+  %3 = tensor.pad %y, %1 {low = [1], high = [2], interior = [0]} : (tensor<3xf32>, tensor<f32>) -> tensor<6xf32>
+  %4 = tensor.add %2, %3 : tensor<6xf32>
+  %5 = tensor.pad %y, %0 {low = [1], high = [2], interior = [0]} : (tensor<3xf32>, tensor<f32>) -> tensor<6xf32>
+  %6 = tensor.pad %x, %1 {low = [1], high = [2], interior = [0]} : (tensor<3xf32>, tensor<f32>) -> tensor<6xf32>
+  %7 = tensor.add %6, %5 : tensor<6xf32>
+  func.return %4, %7 : tensor<6xf32>, tensor<6xf32>
+}
+// CHECK: @seven
+// CHECK: tensor.pad
+// CHECK: tensor.pad
+// CHECK: tensor.add
+// CHECK: tensor.pad
+// CHECK: tensor.pad
+// CHECK: tensor.add
