@@ -163,7 +163,7 @@ def converted(src: Any, like: Tensor) -> Any:
 
 def as_real(src: Any, like: Any) -> Any:
     """A Python number that is written to a tensor: its real part if the tensor is real, and there is no other."""
-    if type(src) is not complex or like.dtype.is_complex:
+    if not isinstance(src, complex) or like.dtype.is_complex or like.dtype.name == "bool":
         return src
     if src.imag != 0:
         raise UserTypeError(f"complex numbers do not fit in {like.dtype.name}", code="MLC0790", loc=user_loc(),

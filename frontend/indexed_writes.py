@@ -9,7 +9,7 @@ import numpy as np
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.autograd.tangents import NoTangents, active
-from mlc.frontend.in_place import check_real, check_writable, continue_history, converted, store
+from mlc.frontend.in_place import as_real, check_real, check_writable, continue_history, converted, store
 from mlc.frontend.methods import OPERATIONS
 from mlc.frontend.operands import cast, tracer
 from mlc.frontend.storage import storage_of
@@ -79,6 +79,7 @@ class PutNode(Node):
 def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
     """x[key] = value, for a key of index arrays, masks, and slices of whole dimensions."""
     check_writable(x)
+    value = as_real(value, x)
     if state.trace is not None:
         store(x, _with_put(as_tracer(x), key, value))
         return

@@ -180,7 +180,7 @@ class State:
         if self._watch is None and not self.holds():
             return None
         rows = None if self._watch is None else self._watch.rows()
-        return None if rows is None else Guards(*rows, self._watch)
+        return None if rows is None else Guards(*rows)
 
     def holds(self) -> bool:
         """Whether the captured state is unchanged."""

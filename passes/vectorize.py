@@ -36,7 +36,8 @@ SHORT = 8
 SPILLED = 4
 """Vectors of sums for each register: those that lie on the stack cost less than elements of vectors read one by one."""
 SIMPLE = 16
-"""Maximum number of operations of a kernel that is unrolled over the rows of a transposed tile."""
+"""Maximum number of operations of a kernel that is unrolled over the rows of a transposed tile, and of one that is not
+computed in vectors if the elements that it updates lie apart."""
 
 
 def run(module: Op, machine: Cpu = CPU, vectors: int = 4) -> None:
@@ -75,9 +76,12 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
 
 
 def scatters_across(kernel: Kernel, dim: int) -> bool:
-    """Whether the elements that a kernel updates for neighbours along a dimension do not lie side by side. One at a
-    time, all updates of one row come before those of the next; in lanes they are of many rows, which no cache holds."""
-    return any(op.tiles and step_along(position(op), dim, 1) != 1 for op in kernel.inside(loop.Store))
+    """Whether the elements that a kernel updates for neighbours along a dimension do not lie side by side, and little
+    is computed for each. One at a time, all updates of one row come before those of the next; in lanes they are of many
+    rows, which no cache holds."""
+    computed = sum(1 for op in kernel.inside(loop.Map) for inner in op.body.block if not inner.terminator)
+    return computed <= SIMPLE and any(
+        op.tiles and step_along(position(op), dim, 1) != 1 for op in kernel.inside(loop.Store))
 
 
 def across(kernel: Kernel, dim: int) -> int | None:

@@ -158,6 +158,7 @@ def _pooling() -> list[Sample]:
     out = [Sample((t(f"{x}f64"),), lambda x, given=given: tensor.MaxPool(x, **given)) for x, given in (
         ("7x", {"size": (3,)}), ("1x", {"size": (1,)}), ("0x3x", {"size": (2,)}),
         ("2x8x", {"size": (3,), "stride": (2,)}), ("2x4x", {"size": (2,), "low": (3,), "high": (4,)}),
+        ("2x0x", {"size": (2,), "low": (1,), "high": (1,)}), ("Bx2x", {"size": (2, 1), "low": (1, 0)}),
         ("2x5x6x", {"size": (3, 2), "stride": (2, 3), "low": (1, 0), "high": (1, 0)}),
         ("2x3x4x3x", {"size": (2, 2, 2), "dilation": (1, 2, 1)}), ("Bx6x", {"size": (2,), "stride": (2,)}),
         ("2x6x", {"size": (2,), "stride": (2,), "low": (1,), "high": (1,)}),

@@ -180,9 +180,13 @@ def _filled(x: Any, value: Any) -> Any:
     return x.fill_(value)
 
 
-@pytest.mark.parametrize("write", [lambda x, value: _assigned(x, 0, value), _filled], ids=["element", "all"])
+@pytest.mark.parametrize("write", [
+    lambda x, value: _assigned(x, 0, value), lambda x, value: _assigned(x, x == 0, value), _filled],
+    ids=["element", "mask", "all"])
 @pytest.mark.parametrize("through", [lambda f: f, mlc.compile], ids=["eager", "compiled"])
 def test_numbers_without_an_imaginary_part_are_written_to_real_tensors(write: Any, through: Any) -> None:
-    assert through(lambda: write(mlc.zeros(2), 3 + 0j))()[0].item() == 3
+    for number in (3 + 0j, np.complex128(3)):
+        assert through(lambda number=number: write(mlc.zeros(2), number))()[0].item() == 3
+    assert through(lambda: write(mlc.zeros(2, dtype=mlc.bool), 0 + 1j))()[0].item() is True
     with pytest.raises(mlc.UserError, match="MLC0790"):
         through(lambda: write(mlc.zeros(2), 3 + 1j))()

@@ -134,8 +134,9 @@ CASES = [
     C(NN + "layer_norm of equals", A(2, 2, 2), (3,)), C(NN + "rms_norm of zeros", A(0, 0, 0), (3,), eps=1e-6),
     C("logit of bounds that cross", A(0.1, 0.3, 0.5, 0.7, 0.9), eps=0.6), C(NN + "max_pool1d of ties", POOLED, 2),
     C(NN + "max_pool1d of ties in two windows", POOLED, 2, 1),
-    C(NN + "max_pool1d of NaN in two windows", A(1, nan, 2, nan, 3).reshape(1, 1, 5), 3, 2, 1),
-    C(NN + "max_pool1d beside padding", A(-inf, -inf, -inf, 1, -inf).reshape(1, 1, 5), 3, 2, 1),
+    C(NN + "max_pool1d of NaN in two windows", A(1, nan, 2, 3, 4).reshape(1, 1, 5), 3, 1),
+    *(C(NN + f"max_pool1d beside padding, stride {s}", A(-inf, -inf, -inf, 1, -inf).reshape(1, 1, 5), 3, s, 1)
+      for s in (1, 2, 3)),
     C(NN + "adaptive_max_pool1d of ties", POOLED, 2),
     # losses
     *(C(NN + n, A(0, 1, -1, 2), A(0, 0, 0, 0)) for n in ("huber_loss", "smooth_l1_loss", "l1_loss", "mse_loss")),

@@ -12,7 +12,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.backends.executable import build
-from mlc.dialects.loop import Kernel
+from mlc.dialects.loop import Kernel, Store
 from mlc.dialects.tensor.orders import dot_in_order
 from mlc.ir.diag import BackendError
 from mlc.ir.machine import CPU, GPU, Model, x86_64
@@ -233,3 +233,12 @@ def test_several_sums_in_lanes_lie_across_vectors_of_channels() -> None:
     assert ":4 = loop.for" in text and re.search(r"tile\(dim=1, size=\d+, vector=True\)", text)
     for found, wanted in zip(mlc.compile(f)(*args), f(*args)):
         assert difference(np.asarray(found), np.asarray(wanted), "bits") is None
+
+
+def test_updates_that_lie_apart_are_in_vectors_where_much_is_computed_for_each() -> None:
+    def schedule(f: Any) -> Any:
+        args = [mlc.spec(64, 40), mlc.spec(64, 40, dtype="int64"), mlc.spec(64, 40)]
+        module = mlc.lower(lambda x, i, u: x.scatter_add(1, i, f(u)), args, level="loop").module
+        return next(k.schedule.vector for k in module.inside(Kernel) if any(op.tiles for op in k.inside(Store)))
+
+    assert schedule(lambda u: u * 2) < 0 <= schedule(nn.functional.gelu)

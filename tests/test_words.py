@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import mlc.api  # noqa: F401 (hands over the compiler)
+from mlc.frontend.compiler import compiler
 from mlc.frontend.script import words
 
 
@@ -62,8 +64,40 @@ def test_objects(change: Callable[[Any], object], unguarded: tuple[str, ...]) ->
     assert changes(found, lambda: change(made))
 
 
-def test_classes_and_their_bases() -> None:
-    base = type("Base", (), {"a": 1})
-    for change in (lambda: setattr(base, "a", 2), lambda: setattr(base, "b", 2), lambda: delattr(base, "a")):
-        assert changes(words.of_class(base), change)
-    assert not changes(words.of_class(base), lambda: base().b)
+def test_classes() -> None:
+    kind = type("Kind", (), {"a": 1})
+    for change in (lambda: setattr(kind, "a", 2), lambda: setattr(kind, "b", 2), lambda: delattr(kind, "a")):
+        assert changes(words.of_class(kind), change)
+    assert not changes(words.of_class(kind), lambda: kind().b)
+
+
+class Entries:
+    """A place: the entries of a dict."""
+
+    def __init__(self, table: dict[str, int]) -> None:
+        self.table = table
+        self.renew()
+
+    def renew(self) -> None:
+        self.kept = dict(self.table)
+
+    def holds(self) -> bool:
+        return self.table == self.kept
+
+    def words(self) -> list[int]:
+        return words.of_dict(self.table)
+
+
+def test_a_dict_whose_table_grows_is_guarded_on() -> None:
+    places = [Entries({"a": 1, "b": 2}), Entries({"c": 3})]
+    watch = words.Watch(places, compiler().first_changed())
+    for i in range(100):
+        places[0].table[f"new {i}"] = 1
+        del places[0].table[f"new {i}"]
+        assert watch.holds() and watch.rows() is not None and watch.holds()
+    places[1].table["c"] = 4
+    assert not watch.holds() and not watch.holds()
+    places[1].table["c"] = 3
+    assert watch.holds()
+    places[0].table["a"] = 5
+    assert not watch.holds()

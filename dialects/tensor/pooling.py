@@ -11,17 +11,7 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.combining import lowest
-from mlc.dialects.tensor.base import (
-    Array,
-    SizedOp,
-    compare,
-    full,
-    leading,
-    less,
-    reshape,
-    rounded,
-    select,
-)
+from mlc.dialects.tensor.base import Array, SizedOp, compare, full, leading, less, reshape, rounded, select
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.scatter import ScatterAlong
 from mlc.dialects.tensor.slicing import Pad, Slice
@@ -30,7 +20,7 @@ from mlc.dialects.tensor.window import Windows, overlapped, partitioned, window_
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim, is_natural
-from mlc.ir.types import TensorType, i32, i64
+from mlc.ir.types import ScalarType, TensorType, i32, i64
 
 
 class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
@@ -38,7 +28,7 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
 
     p and k are indices of the last axes of x, one for each entry of the lists (an empty stride or dilation is 1, an
     empty low or high 0). z is x padded with -inf, or the least integer, `low` before and `high` after it. NaN
-    propagates. The cotangent goes to the first maximum of each window.
+    propagates. The cotangent goes to the first maximum, or NaN, of each window that is no padding.
 
         %r = tensor.max_pool %x {size = [3], stride = [2]} : (tensor<Bx4x9xf32>) -> tensor<Bx4x4xf32>
     """
@@ -112,7 +102,7 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         return z, inside
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        """ct at the first maximum or NaN of each window, summed over overlapping windows."""
+        """ct at the first maximum or NaN of each window that is no padding, summed over overlapping windows."""
         spread, inside = self.windows()
         kept = [1 if a in inside else d for a, d in enumerate(spread.type.shape)]
         maximal = compare("eq", spread, reshape(self.result, kept))
@@ -121,8 +111,15 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         shape = list(self.x.type.shape)
         axes = [(at - 1, low + n + high, s, d) for at, n, (_, s, low, high, d) in
                 zip(inside, shape[rank - len(inside):], self.axes())]
-        if any(partitioned(n, k, s, d) is None for (_, n, s, d), k in zip(axes, self.size)):
-            return [self.scattered(ct, maximal, inside)]
+        apart = all(partitioned(n, k, s, d) is not None for (_, n, s, d), k in zip(axes, self.size))
+        dtype = i32 if is_natural(2 ** 31 - 1 - sizes.product(shape[rank - len(inside):])) else i64
+        places = self.places(spread, inside, dtype)
+        for n, at, (_, _, low, high, _) in zip(shape[rank - len(inside):], places, self.axes()):
+            if low != 0 or high != 0:
+                real = tensor.And(compare("ge", at, size(0, dtype)), compare("lt", at, size(n, dtype))).result
+                maximal = tensor.And(maximal, real).result
+        if not apart:
+            return [self.scattered(ct, maximal, inside, places)]
         number = element_number(spread.type.shape, inside)
         candidate = select(maximal, number, full(math.prod(self.size), number))
         first = tensor.ReduceMin(candidate, tuple(inside), "chain").result
@@ -133,27 +130,33 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         starts = [0] * (rank - len(inside)) + [low for _, _, low, _, _ in self.axes()]
         return [Slice(dz, tuple(starts), tuple(low + n for low, n in zip(starts, shape)), (1,) * rank).result]
 
-    def scattered(self, ct: Value, maximal: Value, inside: Sequence[int]) -> Value:
-        """ct of each window added to its first maximum, or nowhere if all of it is padding."""
-        shape, lead = self.x.type.shape, self.x.type.rank - len(self.size)
-        image = sizes.product(shape[lead:])
-        dtype = i32 if isinstance(image, int) and image < 2 ** 31 else i64
-        place: Value = Full(0, (), dtype).result
-        for n, at, (_, s, low, high, d) in zip(shape[lead:], inside, self.axes()):
-            first, within = (Iota(tuple(m if a == axis else 1 for a, m in enumerate(maximal.type.shape)), axis,
+    def places(self, spread: Value, inside: Sequence[int], dtype: ScalarType) -> list[Value]:
+        """The index along each axis of x of the elements of each window, broadcastable to the windows."""
+        out = []
+        for at, (_, s, low, _, d) in zip(inside, self.axes()):
+            first, within = (Iota(tuple(m if a == axis else 1 for a, m in enumerate(spread.type.shape)), axis,
                                   dtype).result for axis in (at - 1, at))
-            along = first * size(s, dtype) + within * size(d, dtype) - size(low, dtype)
-            if low != 0 or high != 0:
-                real = tensor.And(compare("ge", along, size(0, dtype)), compare("lt", along, size(n, dtype))).result
-                maximal = tensor.And(maximal, real).result
+            out.append(first * size(s, dtype) + within * size(d, dtype) - size(low, dtype))
+        return out
+
+    def scattered(self, ct: Value, maximal: Value, inside: Sequence[int], places: Sequence[Value]) -> Value:
+        """ct of each window added to its first maximum. Where a window may be all padding, one more element takes what
+        goes nowhere."""
+        shape, lead = self.x.type.shape, self.x.type.rank - len(self.size)
+        image, dtype = sizes.product(shape[lead:]), places[0].type.dtype
+        place: Value = Full(0, (), dtype).result
+        for n, along in zip(shape[lead:], places):
             place = place * size(n, dtype) + along
-        nowhere = size(image, dtype)
-        place = tensor.ReduceMin(select(maximal, place, nowhere), tuple(inside), "chain").result
-        if any(not is_natural(k - 1 - pad) or d > 1 for k, _, low, high, d in self.axes() for pad in (low, high)):
-            padding = compare("eq", place, nowhere)
-            place, ct = select(padding, size(0, dtype), place), select(padding, full(0, ct), ct)
+        place = tensor.ReduceMin(select(maximal, place, size(image, dtype)), tuple(inside), "chain").result
+        padded = any(low != 0 or high != 0 for _, _, low, high, _ in self.axes())
+        covers = is_natural(image - 1) and all(
+            is_natural(k - 1 - pad) and d == 1 for k, _, low, high, d in self.axes() for pad in (low, high))
         place, ct = (reshape(v, (*v.type.shape[:lead], sizes.product(v.type.shape[lead:]))) for v in (place, ct))
-        return reshape(ScatterAlong(full(0, ct, (*shape[:lead], image)), place, ct, lead).result, shape)
+        into = (*shape[:lead], image + 1 if padded and not covers else image)
+        dx = ScatterAlong(full(0, ct, into), place, ct, lead).result
+        if into[lead] != image:
+            dx = Slice(dx, (0,) * (lead + 1), (*shape[:lead], image), (1,) * (lead + 1)).result
+        return reshape(dx, shape)
 
 
 def element_number(shape: Sequence[Dim], inside: Sequence[int]) -> Value:

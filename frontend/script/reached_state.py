@@ -166,9 +166,7 @@ class Payload(ReachedState):
         if meta is None:
             return found
         of_meta = words.of_slots(meta, ("requires_grad", "node"))
-        of_hooks, of_after = words.of_dict(meta.hooks), words.of_dict(meta.after)
-        return None if of_meta is None or of_hooks is None or of_after is None else [
-            *found, *of_meta, *of_hooks, *of_after]
+        return None if of_meta is None else [*found, *of_meta, *words.of_dict(meta.hooks), *words.of_dict(meta.after)]
 
     def restore(self) -> None:
         """Where the tensor has the storage that it had, its array is that of the storage, whose memory may be another

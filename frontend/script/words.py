@@ -18,6 +18,8 @@ from functools import cache
 from types import CellType
 from typing import Any
 
+import numpy as np
+
 WORD = 8
 TYPE, CELL, DICT_VERSION, LIST_SIZE, LIST_ITEMS, DICT_OF_OBJECT = 8, 16, 24, 16, 24, -24
 """Offsets in objects: of their type, the contents of cells, the version of dicts, size and items of lists, and the dict
@@ -42,6 +44,16 @@ FUNCTION = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
 def word(address: int) -> int:
     """The word of memory at an address."""
     return ctypes.c_uint64.from_address(address).value
+
+
+def rows_of(addresses: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Rows of an address and the word there; words that lie side by side are read at once."""
+    rows = np.empty((len(addresses), 2), np.uint64)
+    rows[:, 0] = addresses
+    ends = [*(np.flatnonzero(np.diff(rows[:, 0]) != WORD) + 1).tolist(), len(addresses)] if addresses else []
+    for start, end in zip([0, *ends], ends):
+        rows[start:end, 1] = (ctypes.c_uint64 * (end - start)).from_address(addresses[start])
+    return rows
 
 
 class _Sample:
@@ -80,10 +92,10 @@ def _is_guarded(kind: Callable[[Any], Any]) -> bool:
         lambda d: d.move_to_end("a") if kind is OrderedDict else d.clear()]
     for change in changes:
         for table in (kind({"a": 1, "b": 2}), kind({1: 1, "a": 1, "b": 2})):
-            words = of_dict(table) or []
-            before = [*map(word, words)]
+            addresses = of_dict(table)
+            before = rows_of(addresses)
             change(table)
-            if [*map(word, words)] == before:
+            if np.array_equal(rows_of(addresses), before):
                 return False
     return True
 
@@ -103,10 +115,8 @@ def _has_class_versions() -> bool:
     return True
 
 
-def of_dict(x: Any) -> list[int] | None:
-    """The addresses of the words that change with a dict; None if that cannot be told."""
-    if type(x) not in (dict, OrderedDict):
-        return None
+def of_dict(x: dict[Any, Any]) -> list[int]:
+    """The addresses of the words that change with a dict or an OrderedDict."""
     of_order = [id(x) + ORDER_STATE] if type(x) is OrderedDict else []
     return [*([id(x) + DICT_VERSION] if HAS_VERSIONS else _of_contents(x)), *of_order]
 
@@ -137,7 +147,7 @@ def of_class(x: type) -> list[int] | None:
     if not HAS_VERSIONS:
         return _of_version(x)
     inside = gc.get_referents(vars(x))                     # the dict, which is behind a proxy
-    return of_dict(inside[0]) if inside else None
+    return of_dict(inside[0]) if inside and type(inside[0]) is dict else None
 
 
 def _of_version(x: type) -> list[int] | None:
@@ -203,7 +213,7 @@ def of_object(x: Any, unguarded: Collection[str] = ()) -> list[int] | None:
     if type(own) is not dict or word(id(x) + DICT_OF_OBJECT) != id(own):
         return None
     entries = of_entries(own, unguarded) if unguarded else None
-    return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, *(entries or of_dict(own) or ())]
+    return [id(x) + TYPE, id(x) + DICT_OF_OBJECT, *(entries or of_dict(own))]
 
 
 def of_slots(x: Any, names: Sequence[str]) -> list[int] | None:
@@ -240,40 +250,46 @@ class Watch:
 
     def __init__(self, places: Sequence[Any], first_changed: Callable[[int, int, int], int] | None) -> None:
         usable = first_changed is not None and known()
-        found = [(place, place.words() if usable else None) for place in places]
-        self._looked_at = [place for place, addresses in found if addresses is None]
         self._first_changed: Any = first_changed
-        self._places: list[tuple[Any, int, int]] = []      # with the first and the last of its rows
-        self._owner: list[int] = []                        # per row: the number of the place
-        rows: list[int] = []
-        for place, addresses in found:
-            if addresses is not None:
-                start = len(self._owner)
-                self._owner += [len(self._places)] * len(addresses)
-                rows += [part for address in addresses for part in (address, word(address))]
-                self._places.append((place, start, start + len(addresses)))
-        self._rows = (ctypes.c_uint64 * len(rows))(*rows)
-        self._start = ctypes.addressof(self._rows)
+        self._guard([(place, place.words() if usable else None) for place in places])
 
-    def rows(self) -> tuple[int, int] | None:
-        """The address and number of the rows; None if some places have to be looked at."""
-        return None if self._looked_at else (self._start, len(self._owner))
+    def _guard(self, found: Sequence[tuple[Any, list[int] | None]]) -> None:
+        """Guard places by the words at these addresses; those that have none are looked at. The rows are new ones, as
+        native code may be reading those of before."""
+        guarded = [(place, addresses) for place, addresses in found if addresses is not None]
+        self._looked_at = [place for place, addresses in found if addresses is None]
+        self._owner: list[int] = []                        # per row: the number of the place
+        self._places: list[tuple[Any, int, int]] = []      # with the first and the last of its rows
+        for place, addresses in guarded:
+            start = len(self._owner)
+            self._owner += [len(self._places)] * len(addresses)
+            self._places.append((place, start, start + len(addresses)))
+        self._rows = np.concatenate([np.empty((0, 2), np.uint64), *(rows_of(addresses) for _, addresses in guarded)])
+
+    def rows(self) -> tuple[int, int, Any] | None:
+        """The address and number of the rows, and what they are in; None if some places have to be looked at."""
+        return None if self._looked_at else (self._rows.ctypes.data, len(self._owner), self._rows)
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
-        count, at = len(self._owner), 0
-        while at < count and (at := self._first_changed(self._start, at, count)) < count:
+        rows, count, at = self._rows, len(self._owner), 0
+        address = rows.ctypes.data
+        others = dict[int, list[int] | None]()             # the words of places that have another number than before
+        while at < count and (at := self._first_changed(address, at, count)) < count:
             number = self._owner[at]
-            place, start, end = self._places[number]
+            place, start, at = self._places[number]
             if not place.holds():
                 return False
             place.renew()                                  # the rows have the addresses of what it keeps
             addresses = place.words()
-            if addresses is None or len(addresses) != end - start:
-                self._looked_at.append(place)              # from now on; its words stay as they are
-                return all(p.holds() for p, _, _ in self._places[number:]) and all(
-                    p.holds() for p in self._looked_at)
-            for i, address in enumerate(addresses, start):
-                self._rows[2 * i], self._rows[2 * i + 1] = address, word(address)
-            at = end
-        return not self._looked_at or all(place.holds() for place in self._looked_at)
+            if addresses is None or len(addresses) != at - start:
+                others[number] = addresses
+            else:
+                rows[start:at] = rows_of(addresses)
+        if not all(place.holds() for place in self._looked_at):
+            return False
+        if others:
+            found = [(place, others[n] if n in others else rows[start:end, 0].tolist())
+                     for n, (place, start, end) in enumerate(self._places)]
+            self._guard([*found, *((place, None) for place in self._looked_at)])
+        return True

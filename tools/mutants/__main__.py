@@ -128,7 +128,9 @@ class Search:
         tests = [t for t in tests if self.sound.get(t, True)]
         while tests:
             status, failed = self.pytest(tests, self.seconds + ALWAYS)
-            if status == pytest.ExitCode.USAGE_ERROR and failed:           # the index is older than a test's parameters
+            if status == pytest.ExitCode.USAGE_ERROR:      # the index is older than a test, or its parameters
+                if not failed:
+                    raise SystemExit("the index names files of tests that are gone: record it anew")
                 tests = [t for t in tests if t.partition("[")[0] != failed]
                 continue
             if status is None or not failed:

@@ -27,7 +27,7 @@ Edit = tuple[ast.expr | ast.stmt, str]
 
 
 def edits(tree: ast.AST) -> Iterator[Edit]:
-    """All faults that the rules know, but for those in messages, annotations and assertions."""
+    """All faults that the rules know, but for those in messages, annotations, assertions and the heads of functions."""
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.Raise | ast.Assert | ast.JoinedStr | ast.ImportFrom | ast.Import):
             continue
@@ -95,8 +95,19 @@ def faults(index: Index, count: int, seed: int, place: str = "") -> Iterator[Fau
              if (file := path.relative_to(ROOT).as_posix()).startswith(place)
              for line, options in _by_line(path, index.lines(file)).items()]
     for file, _, options in rng.sample(sites, min(count, len(sites))):
-        node, new = rng.choice(options)
-        yield fault(file, (ROOT / file).read_text(encoding="utf-8"), node, new)
+        text = (ROOT / file).read_text(encoding="utf-8")
+        made = fault(file, text, *rng.choice(options))
+        if _is_python(made.applied(text)):
+            yield made
+
+
+def _is_python(text: str) -> bool:
+    """Whether a fault has left a program: a pattern, for example, may be -1 and not -(2)."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _by_line(path: Path, lines: int) -> dict[int, list[Edit]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import re
 import sqlite3
 import sys
 from collections import defaultdict
@@ -99,8 +100,8 @@ class Index:
         for test, took, lines in self.runs[file]:
             if lines & wanted:
                 functions[test.partition("[")[0]].append((took, test))
-        names = {Path(file).stem, Path(file).parent.name}
-        turns = sorted((not any(name in test for name in names), turn, took, test) for found in functions.values()
-                       for turn, (took, test) in enumerate(sorted(found)))
+        called = re.compile("|".join(rf"[/_]{name}[./]" for name in (Path(file).stem, Path(file).parent.name)))
+        turns = sorted((called.search(test.partition("::")[0]) is None, turn, took, test)
+                       for found in functions.values() for turn, (took, test) in enumerate(sorted(found)))
         until = itertools.accumulate(took for _, _, took, _ in turns)
         return [test for (*_, test), total in zip(turns, until) if total <= seconds]
