@@ -27,10 +27,10 @@ from mlc.frontend.dispatch import general_path
 from mlc.frontend.known_classes import KnownClasses
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_memory import LoopMemory
-from mlc.frontend.refusals import in_progress
+from mlc.frontend.refusals import in_progress, refusal
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
-from mlc.frontend.tracer import Tracer, value_origin
+from mlc.frontend.tracer import NUMBER_NEEDED, Tracer, value_origin
 from mlc.ir import sizes
 from mlc.ir.bounds import MAX_ELEMENTS, magnitude
 from mlc.ir.core import Block, BlockArg, Op, Symbol, Value, at_end, insertion
@@ -402,7 +402,8 @@ def _sizes_of(op: Op) -> Iterator[Size]:
 
 def _check_numbers(op: Op) -> None:
     """UserMemoryError if a result has more elements than there may be, whatever its unknown sizes are, and UserError if
-    an attribute, such as a stride, does not fit in 64 bits: the operation may check it, or one it is decomposed into.
+    an attribute, such as a stride, does not fit in 64 bits: the operation may check it, or one it is decomposed into;
+    or if one is a number that only a call knows.
     """
     if not isinstance(op, T.Full):                         # which knows its type, as unsigned numbers may be larger
         work: list[Any] = list(op.attrs.values())
@@ -410,6 +411,10 @@ def _check_numbers(op: Op) -> None:
             x = work.pop()
             if type(x) is tuple:
                 work += x
+            elif isinstance(x, Value):
+                raise refusal(f"a setting of {op.name.removeprefix('tensor.')} is a {x.type} that is being recorded, "
+                              "and its number is only known when the compiled function runs", code="MLC0350",
+                              loc=user_loc(), notes=(f"the value comes from {value_origin(x)}",), hint=NUMBER_NEEDED)
             elif type(x) is int and not -2**63 <= x < 2**63:
                 raise UserError(f"{op.name.removeprefix('tensor.')}: {x} does not fit in 64 bits"[-200:],
                                 code="MLC0348", loc=user_loc())

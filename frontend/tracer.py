@@ -20,11 +20,16 @@ from mlc.ir import html, sizes
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType
+from mlc.ir.types import ScalarType, TensorType, c128, f64, i1, i64
 
 if TYPE_CHECKING:
     from mlc.frontend.trace import Trace
 
+NUMBER_NEEDED = ("where Python needs a number while the function is recorded, name the parameter in mlc.compile(f, "
+                 "static=...)")
+"""The help where a number is asked for that only a call knows."""
+_CLASSES: dict[ScalarType, type] = {i1: bool, i64: int, f64: float, c128: complex}
+"""The classes of Python's numbers by the element types that stand for them."""
 
 class Tracer(Tensor):
     """A tensor without elements: a result or argument of the function being recorded.
@@ -63,8 +68,19 @@ class Tracer(Tensor):
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """Tensor, as in eager execution."""
-        return Tracer if is_ours(sys._getframe(1).f_globals.get("__name__", "")) else Tensor
+        """As in eager execution: Tensor, or for a Python number its class."""
+        return Tracer if is_ours(sys._getframe(1).f_globals.get("__name__", "")) else self.python_class
+
+    @property
+    def python_class(self) -> Any:
+        """Its class in eager execution."""
+        return _CLASSES.get(self.value.type.dtype, Tensor) if self.weak else Tensor
+
+    def __hash__(self) -> int:
+        """Raise UserError for a Python number: a dict or a set of the program would look it up by identity."""
+        if self.weak and not is_ours(sys._getframe(1).f_globals.get("__name__", "")):
+            self._unknown("its number is", NUMBER_NEEDED)
+        return object.__hash__(self)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -119,8 +135,7 @@ class Tracer(Tensor):
         self._unknown("its elements are")
 
     def __index__(self) -> int:
-        self._unknown("its number is", "where Python needs a number while the function is recorded, name the parameter "
-                                       "in mlc.compile(f, static=...)")
+        self._unknown("its number is", NUMBER_NEEDED)
 
     __int__ = __index__
 

@@ -185,13 +185,16 @@ def _setattr(x: Any, name: str, *value: Any) -> None:
 
 
 def _isinstance(x: Any, kind: Any) -> bool:
-    """isinstance, for which a symbolic size is an integer, as in eager execution."""
-    return isinstance(0 if isinstance(x, Size) else x, kind)
+    """isinstance, for which symbolic sizes and tracers of Python numbers are numbers, as in eager execution."""
+    if isinstance(x, Size) or (isinstance(x, Tracer) and x.python_class is not Tensor):
+        x = _type(x)()
+    return isinstance(x, kind)
 
 
 def _type(x: Any, *rest: Any) -> Any:
-    """The type of a value: int for a symbolic size, Tensor for a tracer, as in eager execution."""
-    return type(x, *rest) if rest else int if isinstance(x, Size) else Tensor if isinstance(x, Tracer) else type(x)
+    """The type of a value: int for a symbolic size, that of eager execution for a tracer."""
+    return type(x, *rest) if rest else int if isinstance(x, Size) else (
+        x.python_class if isinstance(x, Tracer) else type(x))
 
 
 def _is_tensor(x: Any) -> bool:

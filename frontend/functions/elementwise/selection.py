@@ -227,7 +227,7 @@ def _limited(x: Tracer, limit: Operand, loses: str) -> Tracer:
     """`limit` where `x loses limit` or it is NaN, else x; where they are equal, the derivative goes to x alone."""
     a, b = together(x, limit)
     outside = compare(loses, a, b)
-    if isinstance(limit, Tensor) and b.type.dtype.is_float:
+    if b.type.dtype.is_float and (isinstance(limit, Tensor) or limit != limit):
         outside = logical_or(outside, isnan(b))
     return tracer(where(outside, b, a))
 

@@ -255,6 +255,7 @@ def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Opera
     for at in range(x.ndim):
         if low[at] < 0 or high[at] < 0:
             x = sliced(x, at, max(0, -low[at]), x.shape[at] - max(0, -high[at]))
-    fill = number(0 if value is None else value, x.type.dtype) if not isinstance(value, Tensor) else tracer(value)
+    typed = isinstance(value, Tensor) and not (isinstance(value, Tracer) and value.weak)
+    fill = tracer(value) if typed else number(0 if value is None else value, x.type.dtype)
     return emit(T.Pad, x, fill, tuple(max(0, n) for n in low),  # type: ignore[no-any-return]
                 tuple(max(0, n) for n in high), (0,) * x.ndim)
