@@ -260,10 +260,11 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 results += [own[i] for i in changed]
                 stored, gradients = _effects(trace.captures, results)
                 depends = None
-                if trace.captures is not None and not trace.captures.accumulates:
+                if trace.captures is not None and not (trace.captures.accumulates and trace.captures.severed):
                     inputs = [*before, *(value for _, _, value in trace.captures.inputs)]
                     depends = dependences(results, inputs)
-                    trace.captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
+                    if not trace.captures.accumulates:
+                        trace.captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
                 places = [trace.updates.get(r.value) for r in results]
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))

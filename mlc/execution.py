@@ -86,7 +86,7 @@ def _check_history(code: Specialization, call: Call) -> None:
                         "changed leaf is not recorded for backward", code="MLC0758", loc=user_loc(),
                         hint="compute the result in another function, return result.detach(), or call it within "
                              "mlc.no_grad")
-    if recorded.depends is None:
+    if recorded.depends is None or recorded.accumulates:
         return
     operands = [*call.given, *recorded.reached(call.captured)]
     for i, n in recorded.written.items():
