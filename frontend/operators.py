@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,11 @@ def _in_place(name: str, x: Any, other: Any) -> Any:
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:
     if not (is_operand(a) and is_operand(b)):
-        other = b if isinstance(a, Operators) else a
+        own, other = (a, b) if isinstance(a, Operators) else (b, a)
+        if name == "mul" and isinstance(other, list | tuple | str) and getattr(own, "weak", False):
+            count: Any = own
+            repeated: Any = operator.index(count) * other  # which asks for a number that is recorded
+            return repeated  # type: ignore[no-any-return]
         if name in ("eq", "ne") or type(other).__module__ != "builtins":
             return NotImplemented  # type: ignore[no-any-return]
         raise UserTypeError(f"{name} of a tensor and {'None' if other is None else f'a {type(other).__name__}'}",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from mlc.ir.core import Value
 from mlc.ir.diag import UserError
 
 
@@ -17,9 +18,10 @@ class Recording(Protocol):
 
 
 class _InProgress(threading.local):
-    """The outermost recording in progress in this thread."""
+    """The outermost recording in progress in this thread, and the value that Python last asked for the number of."""
 
     recording: Recording | None = None
+    asked: Value | None = None
 
 
 in_progress = _InProgress()

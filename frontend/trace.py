@@ -412,6 +412,7 @@ def _check_numbers(op: Op) -> None:
             if type(x) is tuple:
                 work += x
             elif isinstance(x, Value):
+                in_progress.asked = x
                 raise refusal(f"a setting of {op.name.removeprefix('tensor.')} is a {x.type} that is being recorded, "
                               "and its number is only known when the compiled function runs", code="MLC0350",
                               loc=user_loc(), notes=(f"the value comes from {value_origin(x)}",), hint=NUMBER_NEEDED)

@@ -7,16 +7,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from mlc.dialects.builtin import EXCESS_PRECISION
+from mlc.dialects.func import Func
 from mlc.frontend import tree
 from mlc.frontend.autocast import autocast_of, on_device
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded, record_entry
+from mlc.frontend.refusals import in_progress
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.signature import Arguments, Spec, name_of, parameters, paths_of, roots
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
+from mlc.ir.core import BlockArg, Value
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import TensorType
 
@@ -33,6 +36,8 @@ class Signature:
     names   the parameters that may be passed by position
     donate  parameters whose memory results may reuse
     static  parameters that are compile-time constants
+    asked   those of them that are since Python asked for their numbers while the function was recorded
+    warned  whether a warning has been given of too many of these
     specs   the specifications of parameters
     device  the device it runs on; None: that of the arguments
     sees_autograd  whether recordings depend on what autograd knows of the arguments
@@ -49,6 +54,8 @@ class Signature:
                                 loc=user_loc())
         self.f, self.device = f, device
         self.module = called_module(f)
+        self.asked = frozenset[str]()
+        self.warned = False
         self.sees_autograd = False                         # whether recordings depend on `requires_grad` and the like
         self.excess_precision = False
         known = parameters(f)
@@ -267,6 +274,26 @@ class Call(Arguments):
         finally:
             self.types = before
 
+    def know_numbers(self, asked: Value | None) -> bool:
+        """Have the parameters be static from now on whose numbers a value is computed from that Python asked for the
+        number of; False if it is computed from anything else, or arguments have other parts, too."""
+        numbers = _arguments_of(asked) if asked is not None else None
+        if not numbers or not all(i < len(self.weak) and self.weak[i] for i in numbers):
+            return False
+        names, slots, number = set[str](), iter(self.slots), 0
+        for name, x in self.roots():
+            own = range(number, number + sum(next(slots) for _ in tree.leaves(x)))
+            number = own.stop
+            if numbers.isdisjoint(own):
+                continue
+            if not (name.isidentifier() and all(self.weak[i] for i in own) and isinstance(x, int | float | tuple)):
+                return False
+            names.add(name)
+        self.signature.static |= names
+        self.signature.asked |= names
+        Call.__init__(self, self.signature, self.args, self.keywords)
+        return True
+
     def unhashable(self) -> UserTypeError:
         """The error of a call whose code cannot be looked up."""
         every = [path for name, x in self.roots() for path in tree.paths(x, name)]
@@ -279,12 +306,32 @@ class Call(Arguments):
         return UserTypeError("an argument is neither an array nor hashable", code="MLC0347", loc=user_loc())
 
 
+def _arguments_of(value: Value) -> set[int] | None:
+    """The numbers of the arguments of the function that is recorded that a value is computed from; None if it is
+    computed from what a loop, a branch or a function that is called has."""
+    found, seen, work = set[int](), set[Value](), [value]
+    while work:
+        v = work.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if isinstance(v, BlockArg):
+            function = v.block.parent_op
+            if not isinstance(function, Func) or function.sym_name != "main":
+                return None
+            found.add(v.index)
+        elif v.op is not None:
+            work += [x for inner in v.op.walk() for x in inner.operands]
+    return found
+
+
 def record(call: Call, reached: Reached | None = None, captures: bool = True) -> Recorded:
     """The function as a module, recorded for the arguments of a call.
 
     reached   what it reaches by itself, which it may not change; looked up without one
     captures  whether tensors that it reaches are inputs of the module, which it may change, or constants
     """
+    in_progress.asked = None
     with autocast_of(call.autocast):
         recorded = record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
                                 reached=reached or Reached({"": call.signature.f}), name=call.signature.name,

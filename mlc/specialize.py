@@ -5,6 +5,7 @@ This module chooses the specialization and registers it; `build` generates the c
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from mlc.call import Call
 from mlc.dispatch_cache import PYTHON, DispatchCache, ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
 from mlc.frontend.recorded_function import Recorded
+from mlc.frontend.refusals import in_progress
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.ir import logs
@@ -29,6 +31,11 @@ FILLED = ("MLC0996", "MLC0997")
 """Errors of functions that make what they reach, where it is not there yet."""
 MOST_FILLED = 8
 """Number of calls that may run as Python for that."""
+ASKS = ("MLC0350", "MLC0609")
+"""Errors of functions in which Python asks for a number."""
+MOST_NUMBERS = 64
+"""Number of specializations of a function for numbers that have to be known, from which on it runs as Python for
+others."""
 Record = Callable[[Call, Reached], Recorded]
 Build = Callable[[Call, Recorded, bool], Specialization]
 
@@ -45,6 +52,9 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
         found = state.known.get(call.lookup) or state.fitting(call)
         if found is not None:
             return found
+        if call.signature.asked and len(state.known) >= MOST_NUMBERS:
+            _warn(call)
+            return cache.run_as_python(call)
         brought = Reached(call.brings())
         state.reached += [brought] if brought.places else []
         notes: list[Note] = []
@@ -57,6 +67,8 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
             if error.code in FILLED and function.filled < MOST_FILLED:
                 function.filled += 1
                 return PYTHON                              # in this call: what the function reaches is complete then
+            if error.code in ASKS and call.know_numbers(in_progress.asked):
+                return specialize(function, cache, call, record, build)        # for these numbers
             if not function.fallback or error.code not in UNRECORDED:
                 raise
             function.reports.append(_report(call, notes, error))
@@ -67,6 +79,17 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
             call.see_autograd()
         state.known[call.lookup] = code
         return code
+
+
+def _warn(call: Call) -> None:
+    """Warn, once, of a function that has been compiled for too many numbers."""
+    signature = call.signature
+    if not signature.warned:
+        signature.warned = True
+        names = ", ".join(sorted(signature.asked))
+        warnings.warn(f"{signature.name} has been compiled for {MOST_NUMBERS} numbers, as {names} has to be known "
+                      "while it is recorded; for others it runs as Python. Pass a tensor, and pick by indices or "
+                      "mlc.where", stacklevel=2)
 
 
 def _for_many_sizes(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, notes: list[Note],

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import mlc
+from mlc import specialize
 from mlc.nn import functional as F
 
 X = mlc.tensor([1.0, 2.0])
@@ -25,13 +26,56 @@ def test_the_class_of_a_number(asked: Callable[[Any], bool], number: Any) -> Non
     assert mlc.compile(f)(X, number).tolist() == f(X, number).tolist()
 
 
+TABLE = mlc.arange(12).reshape(3, 4).float()
+
+
 @pytest.mark.parametrize("use", [
-    lambda x, n: x * {1: 10}.get(n, 0), lambda x, n: x * {1: 10}[n], lambda x, n: x * len({n, 1}),
-    lambda x, n: x * (2 if n in {1} else 3), lambda x, n: F.layer_norm(x, (2,), eps=n)])
-def test_numbers_that_have_to_be_known(use: Callable[[Any, Any], Any]) -> None:
-    with pytest.raises(mlc.UserError, match=r"MLC0350(.|\n)*static="):
-        mlc.compile(use)(X, 1)
-    assert mlc.compile(use, static="n")(X, 1).tolist() == use(X, 1).tolist()
+    lambda x, n: x * {1: 10}.get(n, 0), lambda x, n: x * {1: 10, 2: 3}[n], lambda x, n: x * len({n, 1}),
+    lambda x, n: x * (2 if n in {1} else 3), lambda x, n: x * (2 if n in (2, 3) else 3), lambda x, n: x[n:],
+    lambda x, n: x[:, : n + 1], lambda x, n: x.sum(n - 1), lambda x, n: x.narrow(0, n, 1), lambda x, n: x.topk(n)[0],
+    lambda x, n: x.chunk(n)[0], lambda x, n: x.transpose(0, n - 1), lambda x, n: mlc.cat(n * [x]),
+    lambda x, n: mlc.stack([x * i for i in range(n)]), lambda x, n: x + [1, 2, 3][n],
+    lambda x, n: x + mlc.zeros(n, 1, 4), lambda x, n: mlc.cat([x] * n),
+    lambda x, n: F.layer_norm(x, (4,), eps=n), lambda x, n: F.elu(x, n), lambda x, n: x * float(f"{n}")])
+def test_numbers_that_have_to_be_known_are(use: Callable[[Any, Any], Any]) -> None:
+    f = mlc.compile(use)
+    for n in (1, 2, 1):
+        assert f(TABLE, n).tolist() == use(TABLE, n).tolist()
+        assert f(TABLE + 1, n).tolist() == use(TABLE + 1, n).tolist()
+
+
+def test_parameters_of_several_numbers_and_of_modules() -> None:
+    class Picked(mlc.nn.Module):
+        def forward(self, x: Any, start: int = 0, *, shape: tuple[int, ...] = (-1,)) -> Any:
+            return x[start:].reshape(shape)
+
+    module, compiled = Picked(), mlc.compile(Picked())
+    for arguments in ({}, {"start": 1}, {"start": 1, "shape": (2, 2, 2)}, {"shape": (4, 3)}):
+        assert compiled(TABLE, **arguments).tolist() == module(TABLE, **arguments).tolist()
+
+
+def test_numbers_that_nobody_asks_for_are_arguments() -> None:
+    f = mlc.compile(lambda x, n, k: x[n:] * k)
+    for k in range(5):
+        f(TABLE, 1, k)
+    assert len(f.entries) == 1
+
+
+@pytest.mark.parametrize("f, argument", [
+    (lambda x, n: x[n:], mlc.tensor(1)), (lambda x, n: x[n["a"]:], {"a": 1}),
+    (lambda x, n: x[n[0]:] + n[1], (1, TABLE[0])), (lambda x, n: x[n + (x > 100).sum():], 1)],
+    ids=["tensor", "dict", "tensor beside", "computed from a tensor"])
+def test_numbers_that_are_not_known(f: Callable[[Any, Any], Any], argument: Any) -> None:
+    with pytest.raises(mlc.UserError, match="MLC0350"):
+        mlc.compile(f)(TABLE, argument)
+
+
+def test_many_numbers_that_have_to_be_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specialize, "MOST_NUMBERS", 2)
+    f = mlc.compile(lambda x, n: x[:, n:])
+    with pytest.warns(UserWarning, match="compiled for 2 numbers, as n has to be known"):
+        found = [f(TABLE, n) for n in range(4)]
+    assert [x.tolist() for x in found] == [TABLE[:, n:].tolist() for n in range(4)]
 
 
 def test_limits_and_padding() -> None:
