@@ -18,7 +18,7 @@ class Recording(Protocol):
 
 
 class _InProgress(threading.local):
-    """The outermost recording in progress in this thread, and the value that Python last asked for the number of."""
+    """The outermost recording in progress in this thread, and the value of whose number its first refusal is."""
 
     recording: Recording | None = None
     asked: Value | None = None
@@ -31,6 +31,14 @@ def refusal(message: str, **more: Any) -> UserError:
     """Create the error for code that cannot be recorded. If the program catches it, and so takes a path that it would
     not take in plain Python, the recording fails with it at its end."""
     return refused(UserError(message, **more))
+
+
+def unknown(value: Value | None, message: str, **more: Any) -> UserError:
+    """Create the error for a program in which Python asks for the number of a value that is recorded."""
+    error = refusal(message, **more)
+    if (recording := in_progress.recording) is None or recording.refused is error:
+        in_progress.asked = value
+    return error
 
 
 def refused(error: UserError) -> UserError:

@@ -27,7 +27,7 @@ from mlc.frontend.dispatch import general_path
 from mlc.frontend.known_classes import KnownClasses
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_memory import LoopMemory
-from mlc.frontend.refusals import in_progress, refusal
+from mlc.frontend.refusals import in_progress, unknown
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
 from mlc.frontend.tracer import NUMBER_NEEDED, Tracer, value_origin
@@ -412,9 +412,8 @@ def _check_numbers(op: Op) -> None:
             if type(x) is tuple:
                 work += x
             elif isinstance(x, Value):
-                in_progress.asked = x
-                raise refusal(f"a setting of {op.name.removeprefix('tensor.')} is a {x.type} that is being recorded, "
-                              "and its number is only known when the compiled function runs", code="MLC0350",
+                raise unknown(x, f"a setting of {op.name.removeprefix('tensor.')} is a {x.type} that is being "
+                              "recorded, and its number is only known when the compiled function runs", code="MLC0350",
                               loc=user_loc(), notes=(f"the value comes from {value_origin(x)}",), hint=NUMBER_NEEDED)
             elif type(x) is int and not -2**63 <= x < 2**63:
                 raise UserError(f"{op.name.removeprefix('tensor.')}: {x} does not fit in 64 bits"[-200:],

@@ -12,7 +12,7 @@ from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, as_device
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
-from mlc.frontend.refusals import in_progress, refusal
+from mlc.frontend.refusals import unknown
 from mlc.frontend.symint import symbolic
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.unsupported_api import Unsupported
@@ -119,11 +119,10 @@ class Tracer(Tensor):
         self._unknown("its elements are")
 
     def _unknown(self, what: str, hint: str = "") -> NoReturn:
-        in_progress.asked = self.value
-        raise refusal(f"a {self.type} is being recorded, and {what} only known when the compiled function runs",
-                        code="MLC0350", loc=user_loc(), notes=(f"the value comes from {origin(self)}",),
-                        hint=hint or "return it and look at the result, or run this function outside mlc.compile and "
-                                     "mlc.grad")
+        raise unknown(self.value, f"a {self.type} is being recorded, and {what} only known when the compiled function "
+                      "runs", code="MLC0350", loc=user_loc(), notes=(f"the value comes from {origin(self)}",),
+                      hint=hint or "return it and look at the result, or run this function outside mlc.compile and "
+                                   "mlc.grad")
 
     def __bool__(self) -> bool:
         hint = compiler().way_out() or "choose between two values with mlc.where(condition, a, b)"

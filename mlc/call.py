@@ -124,9 +124,11 @@ class Signature:
         """The arguments with each static one as a single leaf."""
         if not self.static:
             return args, keywords
-        return (tuple(tree.Static(x) if i < len(self.names) and self.names[i] in self.static else x
-                      for i, x in enumerate(args)),
-                {n: tree.Static(x) if n in self.static else x for n, x in keywords.items()})
+        return (tuple(self._marked(self.names[i], x) if i < len(self.names) else x for i, x in enumerate(args)),
+                {n: self._marked(n, x) for n, x in keywords.items()})
+
+    def _marked(self, name: str, x: Any) -> Any:
+        return tree.Static(x) if name in self.static and (name not in self.asked or _is_of_numbers(x)) else x
 
     def specs_of(self, name: str, x: Any) -> list[Spec | None]:
         """The specification of each leaf of an argument."""
@@ -286,7 +288,7 @@ class Call(Arguments):
             number = own.stop
             if numbers.isdisjoint(own):
                 continue
-            if not (name.isidentifier() and all(self.weak[i] for i in own) and isinstance(x, int | float | tuple)):
+            if not (name.isidentifier() and name not in self.signature.donate and _is_of_numbers(x)):
                 return False
             names.add(name)
         self.signature.static |= names
@@ -304,6 +306,11 @@ class Call(Arguments):
                 return UserTypeError(f"{path} is a {type(x).__name__}, which is neither an array nor hashable",
                                      code="MLC0347", loc=user_loc())
         return UserTypeError("an argument is neither an array nor hashable", code="MLC0347", loc=user_loc())
+
+
+def _is_of_numbers(x: Any) -> bool:
+    """Whether an argument is a number of Python, or a tuple of them."""
+    return all(map(_is_of_numbers, x)) if type(x) is tuple else type(x) in (int, float, bool)
 
 
 def _arguments_of(value: Value) -> set[int] | None:

@@ -14,6 +14,7 @@ from mlc import fast_path, recompilation
 from mlc.call import Call
 from mlc.dispatch_cache import PYTHON, DispatchCache, ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
+from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.refusals import in_progress
 from mlc.frontend.script.reach import Reached
@@ -52,9 +53,9 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
         found = state.known.get(call.lookup) or state.fitting(call)
         if found is not None:
             return found
-        if call.signature.asked and len(state.known) >= MOST_NUMBERS:
+        if call.signature.asked and len({id(code) for code in state.known.values()}) >= MOST_NUMBERS:
             _warn(call)
-            return cache.run_as_python(call)
+            return PYTHON
         brought = Reached(call.brings())
         state.reached += [brought] if brought.places else []
         notes: list[Note] = []
@@ -87,9 +88,11 @@ def _warn(call: Call) -> None:
     if not signature.warned:
         signature.warned = True
         names = ", ".join(sorted(signature.asked))
-        warnings.warn(f"{signature.name} has been compiled for {MOST_NUMBERS} numbers, as {names} has to be known "
-                      "while it is recorded; for others it runs as Python. Pass a tensor, and pick by indices or "
-                      "mlc.where", stacklevel=2)
+        loc = user_loc()
+        warnings.warn_explicit(
+            f"{signature.name} has been compiled for {MOST_NUMBERS} numbers, as {names} has to be known while it is "
+            "recorded; for others it runs as Python. Pass a tensor, and pick by indices or mlc.where", UserWarning,
+            loc.file, loc.line)
 
 
 def _for_many_sizes(function: CompiledFunction, cache: DispatchCache, state: State, call: Call, notes: list[Note],

@@ -72,3 +72,15 @@ def test_lists_of_numbers_are_indices() -> None:
 def test_a_number_out_of_range() -> None:
     with pytest.raises(mlc.UserError, match="MLC0340"):
         mlc.compile(lambda x, i: x[i])(numbers(), 2)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, k, v: (k.add_(1), v)[1], lambda x, k, v: (k.add_(1), v.add_(5.0), v * 1)[2],
+    lambda x, k, v: (k.add_(1), x.add_(5.0), v * 1)[2], lambda x, k, v: (k.add_(1), v.tolist, x[k])[2]])
+def test_a_number_that_changes_afterwards_picks_nothing_else(f: Callable[[Any, Any, Any], Any]) -> None:
+    def picked(x: Any, k: Any) -> Any:
+        k = k * 1
+        return f(x, k, x[k])
+
+    table = mlc.arange(12).reshape(4, 3).float()
+    assert mlc.compile(picked)(table.clone(), mlc.tensor(1)).tolist() == picked(table.clone(), mlc.tensor(1)).tolist()

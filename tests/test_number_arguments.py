@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,24 @@ def test_many_numbers_that_have_to_be_known(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.warns(UserWarning, match="compiled for 2 numbers, as n has to be known"):
         found = [f(TABLE, n) for n in range(4)]
     assert [x.tolist() for x in found] == [TABLE[:, n:].tolist() for n in range(4)]
+
+
+def test_tensors_stay_arguments_where_numbers_have_to_be_known() -> None:
+    f = mlc.compile(lambda x, n: x.sum(n) if isinstance(n, int) else x * n)
+    assert f(TABLE, 0).tolist() == TABLE.sum(0).tolist()
+    for i in range(4):
+        assert f(TABLE, mlc.tensor(float(i))).tolist() == (TABLE * i).tolist()
+    assert len(f.entries) == 2
+
+    @mlc.compile
+    def of_many_sizes(x: Any, dim: int) -> Any:
+        return x.sum(dim)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(1, 80):
+            of_many_sizes(mlc.ones(n, 2), 0)
+        assert of_many_sizes(mlc.ones(3, 2), 1).tolist() == [2, 2, 2]
 
 
 def test_limits_and_padding() -> None:

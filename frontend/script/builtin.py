@@ -20,7 +20,7 @@ from mlc.frontend.abstract_values import SourceConstruct, is_array
 from mlc.frontend.functionalization import linked
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
-from mlc.frontend.refusals import in_progress, refusal
+from mlc.frontend.refusals import refusal, unknown
 from mlc.frontend.script import changes
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor
@@ -64,9 +64,9 @@ class Steps:
 
     def _items(self) -> Iterator[Any]:
         if self.known is None:
-            in_progress.asked = self.length.value if isinstance(self.length, Tracer) else None
-            raise refusal("the length of this iterable depends on a tensor, so only a `for` loop can iterate over it",
-                          code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
+            raise unknown(self.length.value if isinstance(self.length, Tracer) else None, "the length of this iterable "
+                          "depends on a tensor, so only a `for` loop can iterate over it", code="MLC0609",
+                          loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
         return iter(self.known())
 
     def iterators(self) -> Iterator[Steps]:

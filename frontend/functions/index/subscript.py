@@ -11,7 +11,7 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.view_node import ArrayView, ComputedStep, Step
 from mlc.frontend.axes import plain_int
-from mlc.frontend.functionalization import captured, linked, uncertain
+from mlc.frontend.functionalization import another, captured, linked, uncertain
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
@@ -75,7 +75,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         storage_of(input).add(out)                         # on a device a copy, where PyTorch has a view
     if not isinstance(out, Tracer) or not all(map(_is_number, arrays)):
         return out
-    return linked(input, out, Picked(tuple(parts), arrays)) if isinstance(input, Tracer) else uncertain(out, input)
+    return linked(input, out, Picked(parts)) if isinstance(input, Tracer) else uncertain(out, input)
 
 
 class Subscript(ArrayView):
@@ -95,12 +95,13 @@ class Subscript(ArrayView):
 
 
 class Picked(ComputedStep):
-    """The view that a key picks with numbers, tensors without dimensions."""
+    """The view that a key picks with numbers, tensors without dimensions, as they are now."""
 
     __slots__ = ("key",)
 
-    def __init__(self, key: tuple[Any, ...], numbers: Sequence[Any]) -> None:
-        self.key, self.numbers = key, tuple(numbers)
+    def __init__(self, key: Sequence[Any]) -> None:
+        self.key = tuple(another(k) if isinstance(k, Tracer) else k for k in key)
+        self.numbers = tuple(k for k in self.key if is_tensor(k))
 
     def __call__(self, x: Tensor) -> Tensor:
         return getitem(x, self.key)
