@@ -32,7 +32,7 @@ from mlc.frontend.trace import Trace, captured
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.abi import REPLACES
-from mlc.ir.core import located
+from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Size
 
@@ -259,12 +259,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 written = {i: len(results) + n for n, i in enumerate(changed)}
                 results += [own[i] for i in changed]
                 stored, gradients = _effects(trace.captures, results)
-                depends = None
-                if trace.captures is not None and not (trace.captures.accumulates and trace.captures.severed):
-                    inputs = [*before, *(value for _, _, value in trace.captures.inputs)]
-                    depends = dependences(results, inputs)
-                    if not trace.captures.accumulates:
-                        trace.captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
+                depends = _depends(trace.captures, results, count, before)
                 places = [trace.updates.get(r.value) for r in results]
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
@@ -281,6 +276,17 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
     return recorded
+
+
+def _depends(captures: Captures | None, results: Sequence[Tracer], count: int,
+             arguments: Sequence[Value]) -> list[frozenset[int]] | None:
+    """`Recorded.depends`; notes whether one of the first `count` results is computed from a leaf that was changed."""
+    if captures is None or (captures.accumulates and captures.severed):
+        return None
+    inputs = [*arguments, *(value for _, _, value in captures.inputs)]
+    if not captures.accumulates:
+        captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
+    return dependences(results, inputs)
 
 
 def _note_updates(recorded: Recorded, replaced: dict[int, int]) -> None:

@@ -289,9 +289,9 @@ def compile(f: Any = None, donate: Parameters = (), *, static: Parameters = (),
         donate: Parameters, by name or position, whose memory the results may take: a donated tensor cannot be used
             afterwards, a donated numpy array holds anything. Both must be writable and contiguous.
         static: Parameters, by name or position, whose numbers are part of what is compiled. Those whose numbers Python
-            asks for while the function is recorded, as a dimension, a size, or a key of a dict, become static by
-            themselves: numbers and tuples of them, and for 64 different ones. After that the function runs as Python
-            for others, with a warning.
+            asks for while the function is recorded, as a dimension, a size, or a key of a dict, become static without
+            being named, if they are numbers or tuples of them. After 64 different ones the function runs as Python for
+            others, with a warning.
         args: Specifications of the positional arguments (`mlc.spec`, containers of them, None for none), as annotations
             such as `def f(x: mlc.spec("B", 64))` give them too.
         target: "cuda" or "cuda:1" to run on that device and leave results there; "cuda:sm_90" the same with code for

@@ -12,13 +12,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from types import CellType
 from typing import Any
-
-import numpy as np
 
 WORD = 8
 TYPE, CELL, DICT_VERSION, LIST_SIZE, LIST_ITEMS, DICT_OF_OBJECT = 8, 16, 24, 16, 24, -24
@@ -46,13 +45,15 @@ def word(address: int) -> int:
     return ctypes.c_uint64.from_address(address).value
 
 
-def rows_of(addresses: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def rows_of(addresses: Sequence[int]) -> array[int]:
     """Rows of an address and the word there; words that lie side by side are read at once."""
-    rows = np.empty((len(addresses), 2), np.uint64)
-    rows[:, 0] = addresses
-    ends = [*(np.flatnonzero(np.diff(rows[:, 0]) != WORD) + 1).tolist(), len(addresses)] if addresses else []
-    for start, end in zip([0, *ends], ends):
-        rows[start:end, 1] = (ctypes.c_uint64 * (end - start)).from_address(addresses[start])
+    words, start = array("Q"), 0
+    for i, address in enumerate(addresses, 1):
+        if i == len(addresses) or addresses[i] != address + WORD:
+            words.frombytes(ctypes.string_at(addresses[start], WORD * (i - start)))
+            start = i
+    rows = array("Q", bytes(2 * WORD * len(words)))
+    rows[::2], rows[1::2] = array("Q", addresses), words
     return rows
 
 
@@ -95,7 +96,7 @@ def _is_guarded(kind: Callable[[Any], Any]) -> bool:
             addresses = of_dict(table)
             before = rows_of(addresses)
             change(table)
-            if np.array_equal(rows_of(addresses), before):
+            if rows_of(addresses) == before:
                 return False
     return True
 
@@ -264,16 +265,19 @@ class Watch:
             start = len(self._owner)
             self._owner += [len(self._places)] * len(addresses)
             self._places.append((place, start, start + len(addresses)))
-        self._rows = np.concatenate([np.empty((0, 2), np.uint64), *(rows_of(addresses) for _, addresses in guarded)])
+        rows = array("Q")
+        for _, addresses in guarded:
+            rows += rows_of(addresses)
+        self._rows = rows, rows.buffer_info()[0]
 
     def rows(self) -> tuple[int, int, Any] | None:
         """The address and number of the rows, and what they are in; None if some places have to be looked at."""
-        return None if self._looked_at else (self._rows.ctypes.data, len(self._owner), self._rows)
+        rows, address = self._rows
+        return None if self._looked_at else (address, len(self._owner), rows)
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
-        rows, count, at = self._rows, len(self._owner), 0
-        address = rows.ctypes.data
+        (rows, address), count, at = self._rows, len(self._owner), 0
         others = dict[int, list[int] | None]()             # the words of places that have another number than before
         while at < count and (at := self._first_changed(address, at, count)) < count:
             number = self._owner[at]
@@ -285,11 +289,11 @@ class Watch:
             if addresses is None or len(addresses) != at - start:
                 others[number] = addresses
             else:
-                rows[start:at] = rows_of(addresses)
+                rows[2 * start:2 * at] = rows_of(addresses)
         if not all(place.holds() for place in self._looked_at):
             return False
         if others:
-            found = [(place, others[n] if n in others else rows[start:end, 0].tolist())
+            found = [(place, others[n] if n in others else rows[2 * start:2 * end:2].tolist())
                      for n, (place, start, end) in enumerate(self._places)]
             self._guard([*found, *((place, None) for place in self._looked_at)])
         return True
