@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from types import CellType
-from typing import Any
+from typing import Any, NamedTuple
 
 WORD = 8
 TYPE, CELL, DICT_VERSION, LIST_SIZE, LIST_ITEMS, DICT_OF_OBJECT = 8, 16, 24, 16, 24, -24
@@ -242,6 +242,33 @@ def _offset(kind: Any, name: str) -> int | None:
     return _Member.from_address(word(id(descriptor) + _MEMBER)).offset
 
 
+class _Guarded(NamedTuple):
+    """Places and their words: what a `Watch` has at one time.
+
+    rows       of addresses and values, and where these are
+    owner      per row: the number of the place
+    places     each with the first and the last of its rows
+    looked_at  those that have no words
+    """
+
+    rows: array[int]
+    address: int
+    owner: list[int]
+    places: list[tuple[Any, int, int]]
+    looked_at: list[Any]
+
+    @staticmethod
+    def of(found: Sequence[tuple[Any, list[int] | None]]) -> _Guarded:
+        """Places with the addresses of their words, which are read now."""
+        rows, owner, places = array("Q"), list[int](), list[tuple[Any, int, int]]()
+        for place, addresses in found:
+            if addresses is not None:
+                rows += rows_of(addresses)
+                places.append((place, len(owner), len(owner) + len(addresses)))
+                owner += [len(places) - 1] * len(addresses)
+        return _Guarded(rows, rows.buffer_info()[0], owner, places, [place for place, a in found if a is None])
+
+
 class Watch:
     """Places whose state is guarded by words of memory, and those that are looked at in each call.
 
@@ -252,36 +279,21 @@ class Watch:
     def __init__(self, places: Sequence[Any], first_changed: Callable[[int, int, int], int] | None) -> None:
         usable = first_changed is not None and known()
         self._first_changed: Any = first_changed
-        self._guard([(place, place.words() if usable else None) for place in places])
-
-    def _guard(self, found: Sequence[tuple[Any, list[int] | None]]) -> None:
-        """Guard places by the words at these addresses; those that have none are looked at. The rows are new ones, as
-        native code may be reading those of before."""
-        guarded = [(place, addresses) for place, addresses in found if addresses is not None]
-        self._looked_at = [place for place, addresses in found if addresses is None]
-        self._owner: list[int] = []                        # per row: the number of the place
-        self._places: list[tuple[Any, int, int]] = []      # with the first and the last of its rows
-        for place, addresses in guarded:
-            start = len(self._owner)
-            self._owner += [len(self._places)] * len(addresses)
-            self._places.append((place, start, start + len(addresses)))
-        rows = array("Q")
-        for _, addresses in guarded:
-            rows += rows_of(addresses)
-        self._rows = rows, rows.buffer_info()[0]
+        self._now = _Guarded.of([(place, place.words() if usable else None) for place in places])
 
     def rows(self) -> tuple[int, int, Any] | None:
         """The address and number of the rows, and what they are in; None if some places have to be looked at."""
-        rows, address = self._rows
-        return None if self._looked_at else (address, len(self._owner), rows)
+        now = self._now
+        return None if now.looked_at else (now.address, len(now.owner), now.rows)
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
-        (rows, address), count, at = self._rows, len(self._owner), 0
+        now = self._now
+        rows, count, at = now.rows, len(now.owner), 0
         others = dict[int, list[int] | None]()             # the words of places that have another number than before
-        while at < count and (at := self._first_changed(address, at, count)) < count:
-            number = self._owner[at]
-            place, start, at = self._places[number]
+        while at < count and (at := self._first_changed(now.address, at, count)) < count:
+            number = now.owner[at]
+            place, start, at = now.places[number]
             if not place.holds():
                 return False
             place.renew()                                  # the rows have the addresses of what it keeps
@@ -290,10 +302,10 @@ class Watch:
                 others[number] = addresses
             else:
                 rows[2 * start:2 * at] = rows_of(addresses)
-        if not all(place.holds() for place in self._looked_at):
+        if not all(place.holds() for place in now.looked_at):
             return False
-        if others:
+        if others:                                         # new rows, as native code may be reading those of before
             found = [(place, others[n] if n in others else rows[2 * start:2 * end:2].tolist())
-                     for n, (place, start, end) in enumerate(self._places)]
-            self._guard([*found, *((place, None) for place in self._looked_at)])
+                     for n, (place, start, end) in enumerate(now.places)]
+            self._now = _Guarded.of([*found, *((place, None) for place in now.looked_at)])
         return True
