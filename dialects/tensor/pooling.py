@@ -107,18 +107,16 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         kept = [1 if a in inside else d for a, d in enumerate(spread.type.shape)]
         maximal = compare("eq", spread, reshape(self.result, kept))
         maximal = tensor.Or(maximal, tensor.IsNan(spread).result).result
-        rank = self.x.type.rank
-        shape = list(self.x.type.shape)
-        axes = [(at - 1, low + n + high, s, d) for at, n, (_, s, low, high, d) in
-                zip(inside, shape[rank - len(inside):], self.axes())]
-        apart = all(partitioned(n, k, s, d) is not None for (_, n, s, d), k in zip(axes, self.size))
-        dtype = i32 if is_natural(2 ** 31 - 1 - sizes.product(shape[rank - len(inside):])) else i64
-        places = self.places(spread, inside, dtype)
-        for n, at, (_, _, low, high, _) in zip(shape[rank - len(inside):], places, self.axes()):
+        shape, lead = self.x.type.shape, self.x.type.rank - len(inside)
+        image = shape[lead:]
+        places = self.places(spread, inside, i32 if is_natural(2 ** 31 - 1 - sizes.product(image)) else i64)
+        for n, at, (_, _, low, high, _) in zip(image, places, self.axes()):
             if low != 0 or high != 0:
-                real = tensor.And(compare("ge", at, size(0, dtype)), compare("lt", at, size(n, dtype))).result
+                first, end = (size(bound, at.type.dtype) for bound in (0, n))
+                real = tensor.And(compare("ge", at, first), compare("lt", at, end)).result
                 maximal = tensor.And(maximal, real).result
-        if not apart:
+        axes = [(at - 1, low + n + high, s, d) for at, n, (_, s, low, high, d) in zip(inside, image, self.axes())]
+        if any(partitioned(n, k, s, d) is None for (_, n, s, d), k in zip(axes, self.size)):
             return [self.scattered(ct, maximal, inside, places)]
         number = element_number(spread.type.shape, inside)
         candidate = select(maximal, number, full(math.prod(self.size), number))
@@ -127,8 +125,8 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         dz = overlapped(select(chosen, reshape(ct, kept), full(0, ct)), axes)
         if dz.type == self.x.type:
             return [dz]
-        starts = [0] * (rank - len(inside)) + [low for _, _, low, _, _ in self.axes()]
-        return [Slice(dz, tuple(starts), tuple(low + n for low, n in zip(starts, shape)), (1,) * rank).result]
+        starts = [0] * lead + [low for _, _, low, _, _ in self.axes()]
+        return [Slice(dz, tuple(starts), tuple(low + n for low, n in zip(starts, shape)), (1,) * len(shape)).result]
 
     def places(self, spread: Value, inside: Sequence[int], dtype: ScalarType) -> list[Value]:
         """The index along each axis of x of the elements of each window, broadcastable to the windows."""

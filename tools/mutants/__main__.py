@@ -35,10 +35,10 @@ from mlc.tools.mutants import FAULTS, UNSEEN, Fault, generated
 from mlc.tools.mutants.lines_run import Index
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".whl")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache")
 KINDS = ("check", "fuzz", "tests", "tests, by time", "time limit", "slipped")
 """The ways to find a fault; "time limit" is that of --check, where nothing else was run or saw it."""
-ALWAYS = 20
+STARTING = 20
 """Seconds that starting the tests takes, at most."""
 
 
@@ -127,7 +127,7 @@ class Search:
         row["tests"] = len(tests)
         tests = [t for t in tests if self.sound.get(t, True)]
         while tests:
-            status, failed = self.pytest(tests, self.seconds + ALWAYS)
+            status, failed = self.pytest(tests, self.seconds + STARTING)
             if status == pytest.ExitCode.USAGE_ERROR:      # the index is older than a test, or its parameters
                 if not failed:
                     raise SystemExit("the index names files of tests that are gone: record it anew")
@@ -139,7 +139,7 @@ class Search:
                 return
             if failed not in self.sound:
                 write_text(path, before)
-                self.sound[failed] = self.pytest([failed], self.seconds + ALWAYS)[0] == 0
+                self.sound[failed] = self.pytest([failed], self.seconds + STARTING)[0] == 0
                 write_text(path, fault.applied(before))
             if self.sound[failed]:
                 row |= {"by": "tests", "test": failed}

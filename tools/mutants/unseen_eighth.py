@@ -37,7 +37,7 @@ FAULTS: tuple[Fault, ...] = (
                "self._weighed(widened(tangent), x, -self._finite(), False)", "tensor.logcumsumexp", "logcumsumexp"),
     # max pooling of padded images in windows that do not overlap
     derivative("dialects/tensor/pooling.py",
-               "starts = [0] * (rank - len(inside)) + [low for _, _, low, _, _ in self.axes()]", "starts = [0] * rank",
+               "starts = [0] * lead + [low for _, _, low, _, _ in self.axes()]", "starts = [0] * len(shape)",
                "tensor.max_pool", "max_pool"),
     # jvp of vmap of a loop whose body replaces a carried value by one without a tangent, for elements with no iteration
     transform("passes/differentiate/forward.py",
