@@ -53,7 +53,10 @@ class AbstractValue:
         if self.type is None:
             kind = type(self.value).__name__
             return f"a {kind}" if tree.children(self.value) else f"the {kind} {self.value!r}"[:80]
-        return f"a Python {'float' if self.type.dtype.is_float else 'int'}" if self.weak else str(self.type)
+        if not self.weak:
+            return str(self.type)
+        dtype = self.type.dtype
+        return f"a Python {'bool' if dtype.is_bool else 'float' if dtype.is_float else 'int'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ def _as_tensor(k: AbstractValue) -> AbstractValue | None:
     x = k.value
     if is_number(x):
         dtype = i1 if isinstance(x, bool) else f64 if isinstance(x, float) else i64
-        return AbstractValue(TensorType((), dtype), dtype != i1)
+        return AbstractValue(TensorType((), dtype), True)
     if not is_array(x):
         return None
     array = as_backing_array(x)
@@ -115,6 +118,8 @@ def join(a: AbstractValue, b: AbstractValue) -> AbstractValue | None:
     if s.type == t.type:
         return AbstractValue(s.type, s.weak and t.weak)
     if s.weak and t.weak:
+        if s.type.dtype.is_bool or t.type.dtype.is_bool:   # a bool is no 0 or 1
+            return None
         return AbstractValue(TensorType(s.type.shape, promote(s.type.dtype, t.type.dtype)), True)
     if s.weak == t.weak:
         return None

@@ -23,7 +23,7 @@ from mlc.frontend.generator import Draws
 from mlc.frontend.generator import mapped as recorded_for_many
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record
-from mlc.frontend.operands import cast, is_tensor, reshape, tracer
+from mlc.frontend.operands import as_tensors, cast, is_tensor, reshape, tracer
 from mlc.frontend.signature import name_of, parameters, roots
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import captured, current, emit, state
@@ -80,7 +80,7 @@ def vmap(f: Callable[..., Any], in_dims: Axes = 0, out_dims: Axes = 0, randomnes
         with recorded_for_many(randomness):
             if chunk_size is not None:
                 return _in_chunks(f, in_dims, out_dims, chunk_size, args, keywords)
-            return _vmap(f, in_dims, out_dims, args, keywords)
+            return as_tensors(_vmap(f, in_dims, out_dims, args, keywords))
 
     return mapped
 

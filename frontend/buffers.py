@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlc.frontend import tree
-from mlc.frontend.autograd.grad_mode import GradMode, mode
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
@@ -61,16 +61,15 @@ class Buffers:
         new = {i: x for i, (x, old) in enumerate(zip(now, self.before)) if x is not old}
         self.assign({i: self.before[i] for i in new})
         for i in new:
-            held = self.before[i]
-            if type(held) is Tensor and mode.captures is not None:    # of a module that the function reaches by itself
-                with GradMode(False):
-                    held.copy_(new[i])
-            elif type(held) is Tensor:
-                owner, name = self.slots[i]
+            held, (owner, name) = self.before[i], self.slots[i]
+            if type(held) is not Tensor:
+                continue
+            if mode.captures is None:
                 raise UserError(f"{type(owner).__name__}.{name} is assigned, but the module is no argument of the "
                                 "function that is recorded: the new value would be lost", code="MLC0384",
                                 loc=user_loc(), hint="pass the module as an argument, or call its eval() first")
-        return {i: x for i, x in new.items() if type(self.before[i]) is not Tensor}
+            mode.captures.note_assigned(owner, name, held)  # of a module that the function reaches by itself
+        return new
 
     def assign(self, values: Mapping[int, Any]) -> None:
         for i, x in values.items():

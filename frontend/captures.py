@@ -46,6 +46,18 @@ class CapturedTensor:
         return self.tensor
 
 
+class CapturedBuffer:
+    """A buffer of a module, which is another tensor in each call."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: Any, name: str) -> None:
+        self.module, self.name = module, name
+
+    def operand(self, given: Sequence[Any]) -> Tensor:
+        return getattr(self.module, self.name)  # type: ignore[no-any-return]
+
+
 class CapturedGradient:
     """The gradient of a tensor, or of an argument, by its number."""
 
@@ -108,7 +120,7 @@ class GradientState:
 
 
 _UNREAD = object()
-_FACTS = ("asks_autograd", "differentiates", "accumulates")
+_FACTS = ("asks_autograd", "asks_layout", "differentiates", "accumulates")
 """Attributes of `Captures` that say what the recording depends on or computes of derivatives."""
 
 
@@ -128,12 +140,15 @@ class Captures:
     hosts      objects whose attributes these change
     read       tensors whose elements the recording depends on, beyond being an input
     numbers    mappings and keys of the numbers that are inputs
+    assigned   the modules and names of buffers that are assigned, each with the tensor before
+    replaced   the modules and names of buffers that may be another tensor in each call
     made       containers that the function has filled with what each call would fill them with
     hooks      what the hooks reach that were called
     differentiates  whether gradients are computed in it
     accumulates     whether they are accumulated in leaves
     recorded_grad_mode  the grad mode of the call that is recorded
     asks_autograd   whether the recording depends on what autograd knows of the arguments
+    asks_layout     whether it depends on how the elements of arguments lie in memory
     constants       inputs in place of `inputs`, once the tensors among these are constants
     keeps_history   whether a captured tensor takes over elements that depend on a leaf
     uses_changed_leaf  whether a result depends on a leaf that was changed in place before
@@ -153,13 +168,18 @@ class Captures:
         self.hosts: list[Any] = []
         self.read: list[Tensor] = []
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
+        self.assigned: dict[tuple[int, str], tuple[Any, str, Tensor]] = {}
+        self.replaced: list[tuple[Any, str]] = []
         self.made: list[Any] = []
         self.differentiates = self.accumulates = self.asks_autograd = False
+        self.asks_layout = False
         self.keeps_history = self.uses_changed_leaf = False
         self.recorded_grad_mode = mode.enabled
         self.hooks: list[Any] = []
         self.constants: list[Input] | None = None
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
+        self._ordered: list[tuple[Tensor, bool]] = []
+        self._buffers: list[tuple[Input, Any, tuple[int, ...], Any]] = []
         self._fixed: list[Any] | None = None               # the tensors among the inputs; the others have to be asked
         self._others: list[tuple[int, Input]] = []
         self._tensors: dict[int, Tracer] = {}
@@ -199,7 +219,7 @@ class Captures:
         """How often the recording has done what is no operation on tensors."""
         others = sum(not isinstance(source, CapturedTensor) for source, _, _ in self.inputs)
         return others, *map(len, (self.effects, self.hosts, self.read, self.made, self.hooks, self.retained,
-                                  self.requiring, self._gradients, self.severed, self.leaves_within))
+                                  self.requiring, self._gradients, self.severed, self.leaves_within, self.assigned))
 
     @contextmanager
     def noting(self, asked: list[str]) -> Iterator[None]:
@@ -267,6 +287,34 @@ class Captures:
         """The grad mode of the call that the function is recorded for."""
         self.asks_autograd = True
         return self.recorded_grad_mode
+
+    def is_in_order(self, tracer: Tracer, asks: bool) -> bool:
+        """Whether the elements of an argument or a captured tensor lie in memory in order; if it `asks`, the recording
+        depends on that."""
+        number, tensor = self._number_of(tracer), self.held_by(tracer)
+        given = tensor if number is None else self.given[number] if number < len(self.given) else None
+        if not isinstance(given, Tensor | np.ndarray):
+            return True
+        found = in_order(given)
+        if asks and tensor is not None:
+            self._ordered.append((tensor, found))
+        self.asks_layout = self.asks_layout or (asks and number is not None)
+        return found
+
+    # -- buffers that are assigned ------------------------------------------------------------------------------------
+    def note_assigned(self, module: Any, name: str, before: Tensor) -> None:
+        """Note that a buffer of a module is another tensor now."""
+        self.assigned.setdefault((id(module), name), (module, name, before))
+
+    def replace(self, module: Any, name: str, before: Tensor) -> None:
+        """Have the buffer of a module be any tensor: take it as an input, in the place of the tensor that it is in the
+        call that is recorded, if that is one."""
+        self.replaced.append((module, name))
+        for i, (source, tracer, value) in enumerate(self.inputs):
+            if isinstance(source, CapturedTensor) and source.tensor is before:
+                self.inputs[i] = CapturedBuffer(module, name), tracer, value
+                self._buffers += [(self.inputs[i][0], *row[1:]) for row in self._types if row[0] is before]
+                self._types = [row for row in self._types if row[0] is not before]
 
     # -- gradients ----------------------------------------------------------------------------------------------------
     def gradient(self, owner: Tensor) -> Tensor | None:
@@ -351,8 +399,14 @@ class Captures:
 
     def fit(self) -> bool:
         """Whether the tensors that are inputs are of the types that the function was recorded for."""
-        return all(type(t._array) is kind and t._array.shape == shape and t._array.dtype == dtype
-                   for t, kind, shape, dtype in self._types)
+        if not all(type(t._array) is kind and t._array.shape == shape and t._array.dtype == dtype
+                   for t, kind, shape, dtype in self._types):
+            return False
+        if any(in_order(t) is not before for t, before in self._ordered):
+            return False
+        now = [(source.operand(()), *row) for source, *row in self._buffers]
+        return all(type(t) is Tensor and not t.requires_grad and type(t._array) is kind and t._array.shape == shape
+                   and t._array.dtype == dtype for t, kind, shape, dtype in now)
 
     def as_recorded(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The inputs of a call as the recorded function takes them, given those of the code."""
@@ -379,6 +433,12 @@ class Captures:
         for i, source in self._others:
             found[i] = source.operand(given)
         return found
+
+
+def in_order(x: Any) -> bool:
+    """Whether the elements of an argument lie in memory in row-major order."""
+    array = x if isinstance(x, np.ndarray) else x._array if type(x) is Tensor else None
+    return not isinstance(array, np.ndarray) or array.flags.c_contiguous
 
 
 def owner_of(owner: Tensor | int, given: Sequence[Any]) -> Tensor:

@@ -17,10 +17,10 @@ from mlc.frontend import loop_carried, tree
 from mlc.frontend.abstract_values import SourceConstruct, Trees, is_array
 from mlc.frontend.arguments import coded
 from mlc.frontend.derivatives import run_now
-from mlc.frontend.eager import is_watched, to_default_dtype
+from mlc.frontend.eager import is_watched
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_carried import StackedRows
-from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
+from mlc.frontend.operands import as_tensors, broadcast_to, cast, integer, number, reshape, to_default_dtype, tracer
 from mlc.frontend.operation_errors import as_user_error, describe
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Tensor, wrap
@@ -64,7 +64,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     site = SourceConstruct("mlc.cond", user_loc(), ("the result",))
     found, = loop_carried.branch(loop_carried.condition(pred, site), lambda: [chosen[0](*operands)],
                             lambda: [chosen[1](*operands)], site)
-    return found
+    return as_tensors(found)
 
 
 @coded
@@ -95,7 +95,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     going, body = captured(cond_fn), captured(body_fn)
     site = SourceConstruct("mlc.while_loop", user_loc(), ("init",))
     found, = loop_carried.while_(lambda x: going(x[0]), lambda x: [body(x[0])], [init], site)
-    return found
+    return as_tensors(found)
 
 
 @coded
@@ -134,7 +134,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
         return [body(cast(counter(i, site), kind.type.dtype, kind.weak), x[0])], None
 
     (found,), _ = loop_carried.for_(*bounds, step, [init], site)
-    return found
+    return as_tensors(found)
 
 
 @coded
@@ -197,7 +197,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
     with located(site.loc):
         bounds = control.as_index(0), control.as_index(n)
     (carry,), stacked = loop_carried.for_(*bounds, step, [init], site)
-    return carry, found[0].unflatten(stacked)
+    return as_tensors(carry), found[0].unflatten(stacked)
 
 
 def _scanned(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, reverse: bool) -> tuple[Any, Any] | None:

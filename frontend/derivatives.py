@@ -28,7 +28,7 @@ from mlc.frontend.devices import device_of_call
 from mlc.frontend.generator import Draws
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
-from mlc.frontend.operands import broadcast_to, cast, is_tensor, tracer
+from mlc.frontend.operands import as_tensors, broadcast_to, cast, is_tensor, tracer
 from mlc.frontend.recorded_function import record_entry
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of
 from mlc.frontend.tensor import Tensor
@@ -99,7 +99,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         if state.trace is None:
             return run_now(derivative, args, keywords, list(parameters(f)), Draws())
         outputs, gradients = _grad(f, numbers, has_aux, args, keywords)
-        return outputs, (gradients if not isinstance(argnums, int) else gradients[0])
+        return as_tensors(outputs), as_tensors(gradients if not isinstance(argnums, int) else gradients[0])
 
     return derivative
 
@@ -340,9 +340,9 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
                                         for i, v in zip(wrt, found[len(returned):])}
         leaves = [other if p is None else gradients.get(p, other)
                   for p, other in zip(inputs.position, _others(tuple(primals)))]
-        return inputs.structure.unflatten(leaves)  # type: ignore[no-any-return]
+        return as_tensors(inputs.structure.unflatten(leaves))  # type: ignore[no-any-return]
 
-    return out, pullback
+    return as_tensors(out), pullback
 
 
 def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.TreeDef,

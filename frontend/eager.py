@@ -389,7 +389,6 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
         leaves, structure = tree.flatten(op.record(args, keywords))
         try:
             with located(loc):
-                leaves = [to_default_dtype(x) if isinstance(x, Tracer) else x for x in leaves]
                 results = [x for x in leaves if isinstance(x, Tracer) and x.value not in position]
                 trace.finish(results, True)
         except Error as error:
@@ -421,11 +420,3 @@ def with_operands(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
     if type(x) in (int, float, complex) and op.is_literal(parameter, x):
         return x
     return next(pending)
-
-
-def to_default_dtype(x: Tracer) -> Tracer:
-    """Convert a weakly typed float, as of a Python number, to the default dtype, float32; likewise a complex number."""
-    from mlc.frontend.operands import cast
-    from mlc.ir.types import c64, f32
-    dtype = x.type.dtype
-    return cast(x, f32 if dtype.is_float else c64) if x.weak and dtype.is_inexact else x

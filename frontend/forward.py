@@ -15,7 +15,7 @@ from mlc.frontend.derivatives import Inputs, grad, run_now
 from mlc.frontend.generator import Draws
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
-from mlc.frontend.operands import broadcast_to, cast, tracer
+from mlc.frontend.operands import as_tensors, broadcast_to, cast, tracer
 from mlc.frontend.signature import name_of
 from mlc.frontend.trace import captured, current, state
 from mlc.frontend.tracer import Tracer
@@ -49,7 +49,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         found: tuple[Any, Any] = run_now(lambda xs, ts: _jvp(f, xs, ts), (tuple(primals), tuple(tangents)), {},
                                          draws=Draws())
         return found
-    return _jvp(f, tuple(primals), tuple(tangents))
+    return as_tensors(_jvp(f, tuple(primals), tuple(tangents)))  # type: ignore[no-any-return]
 
 
 @coded

@@ -15,11 +15,12 @@ from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.view_node import NOT_DIFFERENTIATED, Step, View
 from mlc.frontend.location import user_loc
+from mlc.frontend.methods import SYNTAX
 from mlc.frontend.operands import number
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import Storage
-from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Trace, as_tracer, current, emit
+from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.trace import Trace, as_tracer, current, emit, suspended
 from mlc.frontend.tracer import Tracer
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import Loc, UserError
@@ -75,19 +76,37 @@ def views(x: Any, out: Any, again: Callable[[Any], Any], name: str) -> Any:
     return structure.unflatten([result(leaf, i) if isinstance(leaf, Tracer) else leaf for i, leaf in enumerate(leaves)])
 
 
-def is_rearranged(x: Tracer) -> bool:
-    """Whether x is a view whose elements may lie in memory in another order than in the view."""
+def is_rearranged(x: Tracer, asks: bool = True) -> bool:
+    """Whether the elements of x may lie in memory in another order than in x. Where an argument or a captured tensor
+    decides it, the recording depends on how the elements of that lie, unless it only compares (not `asks`)."""
     value, base = x.value, base_of(x)
     while value is not base.value:
         if not isinstance(value.op, T.Reshape | T.StopGradient):
             return True
         value = value.op.operands[0]
-    return False
+    captures = current().root.captures
+    return captures is not None and isinstance(base, Tracer) and not captures.is_in_order(base, asks)
+
+
+def lies_in_order(x: Tracer) -> bool | None:
+    """Whether the elements of x lie in memory in row-major order; None if that is not known."""
+    base = base_of(x)
+    if not is_rearranged(x):
+        return None if x.maybe and isinstance(x.value.op, T.Reshape) else True
+    if x._view is None or not base.type.is_static or is_rearranged(base):
+        return None if x._view is not None else False
+    with suspended():
+        return x._view.of(OPERATIONS["zeros"](base.type.shape, dtype="bool")).is_contiguous()
+
+
+SYNTAX["lies_in_order"] = lies_in_order
 
 
 def contiguous(x: Tracer) -> Tracer:
     """x, or a copy of it where its elements do not lie in memory in order."""
-    return uncertain(x, x) if is_rearranged(x) else x
+    if not is_rearranged(x):
+        return x
+    return another(x) if x._view is None else uncertain(x, x)
 
 
 def uncertain(out: Tracer, *origins: Any) -> Tracer:

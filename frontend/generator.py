@@ -252,17 +252,25 @@ class Generator:
         Raises:
             UserError: The draw cannot be recorded (MLC0716).
         """
-        trace = state.trace
-        if trace is not None and _mapped.refuses:
+        if state.trace is not None and _mapped.refuses:
             raise UserError("a draw from a generator within a function that vmap records would be the same for all "
                             "examples", code="MLC0716", loc=user_loc(),
                             hint='pass randomness="same", or a key for each example, as of mlc.random.split(key, n)')
-        if trace is not None and ((trace.root.captures is None and _at_once.draws is None) or trace.in_region
-                                  or not recorded):
+        if not self.may_draw(recorded):
             raise UserError("a draw from a generator within a function that is being recorded would be recorded as a "
                             "constant: every call would see the same numbers", code="MLC0716", loc=user_loc(),
-                            hint="pass a key as an argument and draw with mlc.random, or draw outside of the function "
-                                 "and pass the numbers; a module such as nn.Dropout keeps a key of its own")
+                            hint="pass a key as an argument and draw with mlc.random, or draw outside of the function; "
+                                 "a module such as nn.Dropout has a key of its own for that")
+
+    def may_draw(self, recorded: bool = True) -> bool:
+        """Whether each call of what is being recorded, if anything is, can draw, in the order of eager code.
+
+        Args:
+            recorded: Whether what is made of the key can be recorded.
+        """
+        trace = state.trace
+        return trace is None or (recorded and not _mapped.refuses and not trace.in_region and (
+            trace.root.captures is not None or _at_once.draws is not None))
 
     def _next(self) -> Array:
         """The next key, as two words."""

@@ -21,7 +21,7 @@ from mlc.frontend.methods import OPERATIONS, SYNTAX
 from mlc.frontend.placement import placed
 from mlc.frontend.refusals import refusal
 from mlc.frontend.storage import overlaps
-from mlc.frontend.tensor import Tensor, as_backing_array, wrap
+from mlc.frontend.tensor import Tensor, as_backing_array, check_fits, wrap
 from mlc.frontend.trace import as_tracer, state
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
@@ -129,6 +129,9 @@ def views_follow(base: Tensor) -> None:
 def converted(src: Any, like: Tensor) -> Any:
     """An array of the elements of `src`, in the dtype and on the device of `like`, that broadcasts to its shape."""
     src = as_real(src, like)
+    if type(src) is int and isinstance(like._array, np.ndarray) and like._array.dtype.kind in "iu":
+        check_fits(src, like._array.dtype)
+        src = src % (1 << 8 * like._array.itemsize) if src < 0 and like._array.dtype.kind == "u" else src
     if type(src) in (bool, int, float, complex) and isinstance(like._array, np.ndarray):
         try:
             with np.errstate(over="ignore"):

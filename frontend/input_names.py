@@ -10,7 +10,15 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mlc.frontend import tree
-from mlc.frontend.captures import CapturedGradient, CapturedKey, CapturedNumber, CapturedTensor, Captures, Input
+from mlc.frontend.captures import (
+    CapturedBuffer,
+    CapturedGradient,
+    CapturedKey,
+    CapturedNumber,
+    CapturedTensor,
+    Captures,
+    Input,
+)
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import Payload
 from mlc.frontend.tensor import Tensor
@@ -46,6 +54,9 @@ def input_names(captures: Captures, reached: Reached, arguments: Sequence[str]) 
 def _name(source: Input, names: Mapping[int, str], mappings: Mapping[int, str], arguments: Sequence[str]) -> str:
     if isinstance(source, CapturedTensor):
         return names.get(id(source.tensor), "")
+    if isinstance(source, CapturedBuffer):
+        path = mappings.get(id(source.module), "")
+        return f"{path}.{source.name}" if path else ""
     if isinstance(source, CapturedGradient):
         owner = source.owner
         name = arguments[owner] if isinstance(owner, int) else names.get(id(owner), "")

@@ -203,7 +203,7 @@ def _leaf(x: Any, trace: Trace, given: set[int]) -> Hashable | None:
         captures = trace.root.captures
         assert captures is not None
         return None if x.changed is not None else (
-            "tracer", x.type, x.weak, x._view is None, is_rearranged(x), not x.maybe, captures.is_leaf(x))
+            "tracer", x.type, x.weak, x._view is None, is_rearranged(x, False), not x.maybe, captures.is_leaf(x))
     if isinstance(x, Tensor):
         meta = x._autograd
         if id(x) in given or x._view is not None or (meta is not None and (

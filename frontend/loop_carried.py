@@ -32,7 +32,7 @@ from mlc.frontend.abstract_values import (
 )
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.carried_state import Again, CarriedState, as_they_are, with_state
-from mlc.frontend.functionalization import replace, spoil
+from mlc.frontend.functionalization import captured, replace, spoil
 from mlc.frontend.operands import boolean, broadcast_to, number, reshape
 from mlc.frontend.operation_errors import as_user_error, describe
 from mlc.frontend.trace import current, discard
@@ -75,7 +75,8 @@ def branch(pred: Value, then: Callable[[], Trees], otherwise: Callable[[], Trees
             changed.append(changes.after)
             spoiled += changes.spoiled
         which, bases = sorted({*assigned[0], *assigned[1]}), [*changed[0] | changed[1]]
-        state = [[*(new[i] if i in new else after.get(buffers.before[i], buffers.before[i]) for i in which),
+        held = {i: captured(buffers.before[i]) for i in which}
+        state = [[*(new[i] if i in new else after.get(held[i], held[i]) for i in which),
                   *(after.get(x, x) for x in bases)] for new, after in zip(assigned, changed)]
         first, second = ([*part, *rest] for part, rest in zip(parts, state))
         site = with_state(site, buffers, which, bases)

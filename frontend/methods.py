@@ -153,8 +153,8 @@ class Methods(Leaf):
     def isclose(self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
         return call("isclose", self, other, rtol, atol, equal_nan)
     def allclose(self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
-        return bool(OPERATIONS["allclose"](self, other, rtol, atol, equal_nan))
-    def equal(self, other: Operand) -> _bool: return bool(OPERATIONS["equal"](self, other))
+        return OPERATIONS["allclose"](self, other, rtol, atol, equal_nan)  # type: ignore[no-any-return]
+    def equal(self, other: Operand) -> _bool: return OPERATIONS["equal"](self, other)  # type: ignore[no-any-return]
     def masked_fill(self, mask: Operand, value: Operand) -> Tensor: return call("masked_fill", self, mask, value)
     def where(self, condition: Operand, other: Operand) -> Tensor: return call("where", condition, self, other)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.promotion import promote
+from mlc.frontend import tree
 from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
@@ -66,7 +67,7 @@ def tracer(x: Operand) -> Tracer:
     if isinstance(x, Size):
         return emit(T.Size, x, i64, weak=True)  # type: ignore[no-any-return]
     if isinstance(x, NUMBER):
-        return number(x, _dtype_of(x), weak=not isinstance(x, bool))
+        return number(x, _dtype_of(x), weak=True)
     if x is None:
         raise UserTypeError("expected a tensor, found None", code="MLC0353")
     if isinstance(x, list | tuple):
@@ -90,6 +91,21 @@ def cast(x: Tracer, dtype: ScalarType, weak: bool = False) -> Tracer:
     return emit(T.Cast, x, dtype, weak=weak)  # type: ignore[no-any-return]
 
 
+def to_default_dtype(x: Tracer) -> Tracer:
+    """A tensor in place of a Python number: of float32 or complex64, the default dtypes, of a float or complex one."""
+    if not x.weak:
+        return x
+    dtype = x.type.dtype
+    return cast(x, f32 if dtype.is_float else c64 if dtype.is_complex else dtype)
+
+
+def as_tensors(x: Any) -> Any:
+    """A tree with tensors in the place of Python numbers that are computed: the result of a public function."""
+    if not any(isinstance(leaf, Tracer) and leaf.weak for leaf in tree.leaves(x)):
+        return x
+    return tree.map(lambda leaf: to_default_dtype(leaf) if isinstance(leaf, Tracer) else leaf, x)
+
+
 def common_dtype(xs: Sequence[Any]) -> tuple[ScalarType, bool]:
     """The promoted element type of operands, and whether it is weak, as when all are numbers."""
     found: list[list[ScalarType]] = [[], [], []]            # of arrays, of 0-d arrays, of numbers
@@ -109,7 +125,7 @@ def promoted(*found: Sequence[ScalarType]) -> tuple[ScalarType, bool]:
     result = scalars or arrays
     if result is None:
         assert numbers is not None, "no operands"
-        return numbers, numbers != i1
+        return numbers, True
     if numbers is not None and kind(numbers) > kind(result):
         result = _raised(result, c64) if numbers.is_complex else f32 if numbers.is_float else i64
     return result, False
@@ -192,7 +208,8 @@ def rounded_once(f: Callable[..., Operand], *xs: Tracer) -> Tensor:
 
 def boolean(x: Operand) -> Tracer:
     """x != 0"""
-    return cast(tracer(x), i1)
+    found = tracer(x)
+    return cast(found, i1, found.weak)
 
 
 def integer(x: Operand, what: str) -> Tracer:

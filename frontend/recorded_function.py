@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlc.dialects.func import UPDATES
-from mlc.frontend import tree
+from mlc.frontend import assigned_buffers, tree
 from mlc.frontend.abstract_values import Undefined
 from mlc.frontend.arguments import check_call
+from mlc.frontend.assigned_buffers import AssignedBuffer
 from mlc.frontend.autograd.view_node import ComputedStep, View
 from mlc.frontend.backward import depend_on_changed_leaf, dependences, depends_on_leaf
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.captures import CapturedGradient, CapturedTensor, Captures
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray
-from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.input_names import input_names
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import tracer
+from mlc.frontend.operands import to_default_dtype, tracer
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
@@ -36,7 +37,7 @@ from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Size
 
-SHARING = ("argument", "leaf", "captured", "gradient")
+SHARING = ("argument", "leaf", "captured", "gradient", "buffer")
 """Kinds of outputs that may be tensors which were there before the call, or share their memory."""
 
 
@@ -44,15 +45,18 @@ SHARING = ("argument", "leaf", "captured", "gradient")
 class Recorded:
     """A function recorded as a module with the entry @main, and how to rebuild the Python result from its results.
 
-    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), for a padded result of
-              data-dependent size, ("first", (its number, the axes and the results that are its sizes)), or, for an
-              argument or a view of one, ("argument", (its number, that of the result, the view or None)), or, for
-              another leaf or a view of one, ("leaf", (its number, that of the result, the view or None)), or, for a
-              tensor that the function reaches by itself, ("captured", (that, the number of the result, the view)), or,
-              for the gradient of one, ("gradient", (the tensor or the number of the argument, as above, the view))
+    outputs   per leaf of the result: ("result", its number), for a Python number ("number", that of the result), for
+              a constant ("value", the leaf itself), for a padded result of data-dependent size ("first", (its number,
+              the axes and the results that are its sizes)), or, for an argument or a view of one, ("argument", (its
+              number, that of the result, the view or None)), or, for another leaf or a view of one, ("leaf", (its
+              number, that of the result, the view or None)), or, for a tensor that the function reaches by itself,
+              ("captured", (that, the number of the result, the view)), or, for the gradient of one, ("gradient", (the
+              tensor or the number of the argument, as above, the view)), or, for a buffer that is assigned, ("buffer",
+              ((the module, its name), as above, the view))
     captured  arrays that the function captured (globals, closures); it takes them after its arguments
     captures  what the function reaches by itself: inputs after the arguments, and what happens after a call
     stored    for those inputs that are changed in place: number of the input, number of the result
+    replaced  modules and names of buffers that the function assigns, with the number of the result
     gradients tensors, or numbers of arguments, whose `grad` is set: to a result, by its number, or to None
     assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
     written   for arguments that are changed in place: number of the array, number of the result
@@ -69,6 +73,7 @@ class Recorded:
     written: dict[int, int] = field(default_factory=dict)
     captures: Captures | None = None
     stored: dict[int, int] = field(default_factory=dict)
+    replaced: list[tuple[Any, str, int]] = field(default_factory=list)
     gradients: list[tuple[Tensor | int, int | None]] = field(default_factory=list)
     depends: list[frozenset[int]] | None = None
     function: Any = None
@@ -77,7 +82,7 @@ class Recorded:
     @property
     def computes(self) -> bool:
         """Whether there is anything to run."""
-        changes = self.assigned or self.written or self.stored
+        changes = self.assigned or self.written or self.stored or self.replaced
         return (bool(changes) or any(number is not None for _, number in self.gradients)
                 or any(kind != "value" for kind, _ in self.outputs))
 
@@ -95,9 +100,14 @@ class Recorded:
                 owner, _, view = x
                 gradient = (given[owner] if isinstance(owner, int) else owner).grad
                 leaves.append(_view_of(gradient, view, results))
+            elif kind == "buffer":
+                (module, name), _, view = x
+                leaves.append(_view_of(getattr(module, name), view, results))
             elif kind == "leaf":
                 number, _, view = x
                 leaves.append(_view_of(leaves[number], view, results))
+            elif kind == "number":
+                leaves.append(number_of(results[x]))
             elif kind != "value":
                 out = make(Tensor)
                 out._array = (results[x] if kind == "result" else results[x[1]] if kind == "argument" else
@@ -140,7 +150,7 @@ class Recorded:
     def has_effects(self) -> bool:
         """Whether a call changes anything but its arguments."""
         captures = self.captures
-        return bool(self.stored or self.gradients) or (
+        return bool(self.stored or self.gradients or self.replaced) or (
             captures is not None and bool(captures.effects or captures.requiring))
 
     def like_inputs(self) -> dict[int, int]:
@@ -181,6 +191,11 @@ class Recorded:
         """Store the buffers that the call assigned in the modules among the arguments `given` (args, keywords)."""
         if self.assigned:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
+
+
+def number_of(array: BackingArray) -> Any:
+    """The Python number that a result of no dimensions stands for."""
+    return (array if isinstance(array, np.ndarray) else array.numpy()).item()
 
 
 class ComputedView(NamedTuple):
@@ -244,9 +259,11 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     with trace.recording():
         with unchanged(around, name, loc, trace.captures):
             out, structure = tree.flatten(captured(f)(*args, **keywords))
+            replaced = assigned_buffers.take(trace.captures)
         try:
             with located(loc):
-                outputs, results = _outputs(out, own, trace.captures, name, loc)
+                outputs, results = _outputs(out, own, trace.captures, replaced, name, loc)
+                assigned_buffers.check(replaced, trace.captures, reached, outputs, loc)
                 count = len(results)
                 returned = {r.value for r in results}
                 kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
@@ -258,9 +275,11 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                                   hint="write x = x + y in place of x += y, or change a clone")
                 written = {i: len(results) + n for n, i in enumerate(changed)}
                 results += [own[i] for i in changed]
+                puts = [(x.module, x.name, len(results) + n) for n, x in enumerate(replaced)]
+                results += [x.new for x in replaced]
                 stored, gradients = _effects(trace.captures, results)
                 depends = _depends(trace.captures, results, count, before)
-                places = [trace.updates.get(r.value) for r in results]
+                places = _updated(trace, results)
                 trace.finish(results, True)
                 outputs = [("first", (x, trace.unpadding[x]))
                            if kind == "result" and x in trace.unpadding else (kind, x)
@@ -269,9 +288,9 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
             raise as_user_error(error, "result", out, loc) from None
     if donated:
         trace.function.attrs["donate"] = tuple(donated)
-    recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, gradients,
-                        depends)
-    _note_updates(recorded, {n: arg.index for n, arg in enumerate(places) if arg is not None})
+    recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, puts,
+                        gradients, depends)
+    _note_updates(recorded, places)
     _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
@@ -287,6 +306,13 @@ def _depends(captures: Captures | None, results: Sequence[Tracer], count: int,
     if not captures.accumulates:
         captures.uses_changed_leaf = depend_on_changed_leaf(results[:count], inputs)
     return dependences(results, inputs)
+
+
+def _updated(trace: Trace, results: Sequence[Tracer]) -> dict[int, int]:
+    """The results that take the place of arguments which they may be written over: each a value of its own."""
+    times = Counter(r.value for r in results)
+    return {n: trace.updates[r.value].index for n, r in enumerate(results)
+            if r.value in trace.updates and times[r.value] == 1}
 
 
 def _note_updates(recorded: Recorded, replaced: dict[int, int]) -> None:
@@ -309,14 +335,17 @@ def _name(recorded: Recorded, names: list[str], reached: Reached | None) -> None
         recorded.trace.function.attrs["arg_names"] = (*names, *[""] * rest)
 
 
-def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | None, name: str,
-             loc: Loc) -> tuple[list[tuple[str, Any]], list[Tracer]]:
+def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | None,
+             replaced: Sequence[AssignedBuffer], name: str, loc: Loc) -> tuple[list[tuple[str, Any]], list[Tracer]]:
     """How each leaf of the result is had, and the results that are tensors; UserError for what cannot be returned."""
     results: list[Tracer] = []
     outputs: list[tuple[str, Any]] = []
     for x in out:
-        if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
-            kind, how = _output(x, own, out[:len(outputs)], len(results), captures)
+        if isinstance(x, Tracer) and x.python_class is not Tensor and not x.type.shape and captures is not None:
+            outputs.append(("number", len(results)))
+            results.append(x)
+        elif isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
+            kind, how = _output(x, own, out[:len(outputs)], len(results), captures, replaced)
             results.append(to_default_dtype(tracer(x)))
             outputs.append((kind, (*how[:2], _with_numbers(how[2], results)) if kind in SHARING else how))
         elif isinstance(x, Undefined):
@@ -370,7 +399,7 @@ def _effects(captures: Captures | None, results: list[Any]) -> tuple[dict[int, i
 
 
 def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int,
-            captures: Captures | None) -> tuple[str, Any]:
+            captures: Captures | None, replaced: Sequence[AssignedBuffer]) -> tuple[str, Any]:
     """How a leaf of the result, which is result `number`, is had: as an argument or one of the leaves before it, as a
     view of one of them, or as a result."""
     if type(x) is Tensor and captures is not None:
@@ -385,6 +414,9 @@ def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int,
             return kind, (at, number, view)
     if captures is None:
         return "result", number
+    buffer = next((x for x in replaced if x.new is base), None)
+    if buffer is not None:
+        return "buffer", ((buffer.module, buffer.name), number, view)
     held, holder = captures.held_by(base), captures.holder_of(base)
     if holder is not None:
         return "gradient", (holder, number, view)

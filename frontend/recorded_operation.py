@@ -16,7 +16,9 @@ from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.dispatch import Dispatcher
 from mlc.frontend.functionalization import distinct, views
 from mlc.frontend.location import user_loc
+from mlc.frontend.operands import as_tensors
 from mlc.frontend.operation_errors import as_user_error
+from mlc.frontend.python_arithmetic import numbers
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor, check_fits
 from mlc.frontend.trace import emit, state
@@ -32,7 +34,7 @@ MAY_RETURN_OPERAND = frozenset({"cast", "dropout", "dropout1d", "dropout2d", "dr
 
 def constant(x: Any) -> Any:
     """A tensor being recorded as a constant to all derivatives, as the results of operations within no_grad are."""
-    return emit(T.StopGradient, x) if isinstance(x, Tracer) and x.type.dtype.is_inexact else x
+    return emit(T.StopGradient, x, weak=x.weak) if isinstance(x, Tracer) and x.type.dtype.is_inexact else x
 
 
 class Operation(Dispatcher):
@@ -134,6 +136,8 @@ class Operation(Dispatcher):
         try:
             named = {n: plain_sizes(x) for n, x in with_one_name(self.parameters, keywords).items()}
             out = symbolic_sizes(self.body(*map(plain_sizes, args), **named))
+            if not numbers.kept and not (type(out) is Tracer and not out.weak):
+                out = as_tensors(out)
             out = out if mode.enabled else tree.map(constant, out)
             if self.view:
                 (x, *rest), named = self.operand_first(args, keywords)

@@ -41,6 +41,17 @@ def unknown(value: Value | None, message: str, **more: Any) -> UserError:
     return error
 
 
+@contextmanager
+def asking(value: Value | None) -> Iterator[None]:
+    """Context for control flow that depends on a value: what cannot be recorded there asks for its number."""
+    try:
+        yield
+    except UserError:
+        if value is not None and in_progress.asked is None:
+            in_progress.asked = value
+        raise
+
+
 def refused(error: UserError) -> UserError:
     """Register the error with the recording in progress; returns it."""
     if (recording := in_progress.recording) is not None and recording.refused is None:

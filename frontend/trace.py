@@ -27,6 +27,7 @@ from mlc.frontend.dispatch import general_path
 from mlc.frontend.known_classes import KnownClasses
 from mlc.frontend.location import user_loc
 from mlc.frontend.loop_memory import LoopMemory
+from mlc.frontend.python_arithmetic import on_numbers
 from mlc.frontend.refusals import in_progress, unknown
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Array, Tensor, as_backing_array
@@ -66,7 +67,8 @@ def suspended() -> Iterator[None]:
     trace, inside, captures, recording = state.trace, state.in_operation, mode.captures, in_progress.recording
     state.trace, state.in_operation, mode.captures, in_progress.recording = None, False, None, None
     try:
-        yield
+        with on_numbers(False):
+            yield
     finally:
         state.trace, state.in_operation, mode.captures, in_progress.recording = trace, inside, captures, recording
 
@@ -137,6 +139,7 @@ class Trace:
         self.is_call = False                               # of a function that is called where it is recorded, once
         self.tracers: list[weakref.ref[Tracer]] = []       # of such a function: all of them
         self.adopted: list[tuple[Tracer, Trace, Block]] = []           # tensors of callers that it changes in place
+        self.data_of: list[tuple[Any, Any]] = []           # tensors, and what their attribute `data` gave
         self.updates: dict[Value, BlockArg] = {}           # results that replace arguments, which may be written over
         self.before_adoption: list[tuple[Tracer, Value, Trace, Block]] = []
         self.data_dependent = DataDependentSizes(self)

@@ -12,9 +12,12 @@ from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, as_device
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
+from mlc.frontend.memory_format import check_memory_format, contiguous_format
+from mlc.frontend.methods import SYNTAX
+from mlc.frontend.python_arithmetic import PythonArithmetic
 from mlc.frontend.refusals import unknown
 from mlc.frontend.symint import symbolic
-from mlc.frontend.tensor import Tensor
+from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.unsupported_api import Unsupported
 from mlc.ir import html, sizes
 from mlc.ir.core import Block, Op, Value
@@ -31,7 +34,7 @@ NUMBER_NEEDED = ("where Python needs a number while the function is recorded, na
 _CLASSES: dict[ScalarType, type] = {i1: bool, i64: int, f64: float, c128: complex}
 """The classes of Python's numbers by the element types that stand for them."""
 
-class Tracer(Tensor):
+class Tracer(PythonArithmetic, Tensor):
     """A tensor without elements: a result or argument of the function being recorded.
 
     A weakly typed tracer stands for a Python number: it takes on the element type of the other operands.
@@ -58,6 +61,21 @@ class Tracer(Tensor):
         self.value, self.owner, self.home = x.value, x.owner, x.home
         if x.owner.is_call:
             x.owner.tracers.append(weakref.ref(self))
+
+    def as_operand(self, name: str, *other: Any) -> Tracer:
+        """A number as Python's operator of this name takes it: a bool as an integer, and an integer as a float where
+        the other operand makes the result one. UserError where that depends on the number."""
+        dtype = self.value.type.dtype
+        if dtype.is_bool:
+            return as_number(OPERATIONS["cast"](self, "int64"))
+        if name not in ("__pow__", "__rpow__") or dtype.is_inexact or isinstance(other[0], float | complex):
+            return self
+        if isinstance(other[0], int) and name == "__pow__":
+            return self if other[0] >= 0 else as_number(OPERATIONS["cast"](self, "float64"))
+        exponent = self if name == "__rpow__" else other[0]
+        if isinstance(exponent, Tracer) and exponent.weak and not exponent.value.type.dtype.is_inexact:
+            exponent._unknown("its sign is", NUMBER_NEEDED)
+        return self
 
     register_hook, grad_fn = Unsupported(), Unsupported()  # backward.py has the others
     register_post_accumulate_grad_hook = Unsupported()
@@ -124,6 +142,13 @@ class Tracer(Tensor):
                       hint=hint or "return it and look at the result, or run this function outside mlc.compile and "
                                    "mlc.grad")
 
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        check_memory_format(memory_format)
+        found: bool | None = SYNTAX["lies_in_order"](self) if memory_format in (None, contiguous_format) else None
+        if found is None:
+            self._unknown("where its elements lie is")
+        return found
+
     def __bool__(self) -> bool:
         hint = compiler().way_out() or "choose between two values with mlc.where(condition, a, b)"
         self._unknown("its truth is", hint)
@@ -138,6 +163,16 @@ class Tracer(Tensor):
         self._unknown("its number is", NUMBER_NEEDED)
 
     __int__ = __index__
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] != "__" and self.weak and hasattr(self.python_class, name):
+            self._unknown("its number is", NUMBER_NEEDED)  # as n.bit_length()
+        return super().__getattr__(name)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        self._unknown("its number is", NUMBER_NEEDED)
+
+    __trunc__ = __floor__ = __ceil__ = __round__
 
     def __copy__(self) -> Tracer:
         return self
@@ -182,6 +217,18 @@ class _Texts(threading.local):
 
 
 texts = _Texts()
+
+
+def as_number(x: Tracer) -> Tracer:
+    """A tensor of no dimensions in the place of a Python number."""
+    return Tracer(x.value, x.owner, True)
+
+
+def number_of(x: Any) -> Value | None:
+    """The value of a number that is recorded; None of anything else."""
+    return x.value if isinstance(x, Tracer) and x.weak else None
+
+
 def value_origin(value: Value) -> str:
     if value.op is not None:
         return str(value.op.loc)

@@ -270,7 +270,8 @@ def _check(signature: Signature, weights: int) -> None:
     inputs, results = (0, 0) if interface is None else (len(interface.inputs), len(interface.results))
     numbers = [r for _, r in signature.assigned]
     for kind, x in signature.outputs:
-        numbers += [x] if kind == "result" else [x[0], *(count for _, count in x[1])] if kind == "first" else []
+        numbers += [x] if kind in ("result", "number") else []
+        numbers += [x[0], *(count for _, count in x[1])] if kind == "first" else []
     counts = [(signature.structure.count(tree.LEAF), len(signature.leaves)),
               (signature.results.count(tree.LEAF), len(signature.outputs)),
               (signature.leaves.count(None), len(signature.weak))]
@@ -289,7 +290,7 @@ def _check(signature: Signature, weights: int) -> None:
 def _output(kind: str, x: Any) -> tuple[str, Any]:
     if kind == "first":
         return kind, (int(x[0]), tuple((int(axis), int(count)) for axis, count in x[1]))
-    return str(kind), x if kind == "result" else decode_value(x)
+    return str(kind), x if kind in ("result", "number") else decode_value(x)
 
 
 def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> DeviceImage:

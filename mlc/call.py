@@ -11,6 +11,7 @@ from mlc.dialects.func import Func
 from mlc.frontend import tree
 from mlc.frontend.autocast import autocast_of, on_device
 from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.captures import in_order
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded, record_entry
@@ -40,6 +41,7 @@ class Signature:
     warned  whether a warning has been given of too many of these
     specs   the specifications of parameters
     device  the device it runs on; None: that of the arguments
+    sees_layout    whether recordings depend on how the elements of the arguments lie in memory
     sees_autograd  whether recordings depend on what autograd knows of the arguments
     excess_precision  whether values of 16 bits may have more bits between two operations
     """
@@ -56,6 +58,7 @@ class Signature:
         self.module = called_module(f)
         self.asked = frozenset[str]()
         self.warned = False
+        self.sees_layout = False                           # whether recordings depend on strides
         self.sees_autograd = False                         # whether recordings depend on `requires_grad` and the like
         self.excess_precision = False
         known = parameters(f)
@@ -195,6 +198,15 @@ class Call(Arguments):
             self.lookup = self.lookup, self.autocast
         if signature.sees_autograd:
             self.see_autograd()
+        if signature.sees_layout:
+            self.see_layout()
+
+    def see_layout(self) -> None:
+        """Have the code be looked up by whether the elements of each argument lie in memory in order, too."""
+        self.lookup = self.lookup, self._layout()
+
+    def _layout(self) -> tuple[bool, ...]:
+        return tuple(map(in_order, self.given))
 
     def see_autograd(self) -> None:
         """Have the code be looked up by what autograd knows of the arguments, too."""
@@ -218,7 +230,8 @@ class Call(Arguments):
         for part, slot in zip(self.key[1:], self.slots):
             is_sized = slot and next(flags) == (None, False)
             out.append((part[0], len(part[1])) if is_sized else part)
-        return tuple(out), self.device, self.autocast, self._autograd() if self.signature.sees_autograd else ()
+        return (tuple(out), self.device, self.autocast, self._autograd() if self.signature.sees_autograd else (),
+                self._layout() if self.signature.sees_layout else ())
 
     def paths(self) -> list[str]:
         """The path of each array from the caller's side: `params['w'][0]`."""

@@ -181,6 +181,8 @@ def _take_effect(code: Specialization, call: Call, results: Sequence[BackingArra
         if keeps:                                          # for backward
             call.captured[i] = kept(tensor)
         take_over(tensor, results[n])
+    for module, name, n in recorded.replaced:
+        setattr(module, name, tensor_of(results[n]))
     assign_gradients(recorded.gradients, call.given, results)
     for i in captures.requiring:
         if type(call.given[i]) is Tensor:

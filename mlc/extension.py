@@ -231,7 +231,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
 
     def result(path: str) -> Tree:
         kind, value = next(outputs)
-        if kind == "result":
+        if kind in ("result", "number"):
             return Slot(value)
         if kind == "first":
             raise UserTypeError(f"{name} returns an array of data-dependent size",

@@ -16,7 +16,7 @@ from mlc.frontend import tree
 from mlc.frontend.autocast import process as autocast_guard
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.tangents import duals
-from mlc.frontend.captures import CapturedKey, CapturedNumber, CapturedTensor, Input
+from mlc.frontend.captures import CapturedKey, CapturedNumber, CapturedTensor, Input, in_order
 from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.recorded_function import Recorded
@@ -48,6 +48,8 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
     if captures is not None and captures.asks_autograd and any(
             type(x) is Tensor and x._autograd is not None for x in call.given):
         return                                             # the code depends on what autograd knows of them
+    if captures is not None and captures.asks_layout and not all(map(in_order, call.given)):
+        return                                             # native code takes arguments in order
     with compiling:                                        # so that no profile begins or ends meanwhile
         if profiling.recorder is not None:
             profiling.later.append(lambda: offer(function, state, call, code, for_backward))

@@ -19,6 +19,7 @@ from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.leaf_keys import frozen_leaf
 from mlc.frontend.location import user_loc
+from mlc.frontend.recorded_function import number_of
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.frozen import compute_constants, taken
@@ -155,7 +156,7 @@ class Loaded:
             return [], []
         first = len(interface.inputs) - len(signature.weak)
         named = zip(interface.arg_names[first:] or [""] * len(signature.weak), interface.inputs[first:])
-        results = [x if kind == "result" else x[0] for kind, x in signature.outputs if kind != "value"]
+        results = [x[0] if kind == "first" else x for kind, x in signature.outputs if kind != "value"]
         return ([(name or f"input{i}", type) for i, (name, type) in enumerate(named)],
                 [interface.results[r] for r in results])
 
@@ -164,7 +165,8 @@ class Loaded:
         signature, rest = self._signatures[0], iter(arrays)
         leaves = [next(rest) if known is None else known[0] for known in signature.leaves]
         args, keywords = signature.structure.unflatten(leaves)
-        return [np.asarray(x.numpy()) for x in tree.leaves(self(*args, **keywords)) if isinstance(x, Tensor)]
+        found = zip(signature.outputs, tree.leaves(self(*args, **keywords)))
+        return [np.asarray(x.numpy() if isinstance(x, Tensor) else x) for (kind, _), x in found if kind != "value"]
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         signature, arguments = self._find(args, keywords)
@@ -188,8 +190,8 @@ class Loaded:
         for weight, result in signature.assigned:
             self._weights[self._names[weight]] = wrap(results[result])
         for kind, x in signature.outputs:
-            leaves.append(x if kind == "value" else wrap(results[x] if kind == "result" else
-                                                         unpad(results, *x)))
+            leaves.append(x if kind == "value" else number_of(results[x]) if kind == "number" else
+                          wrap(results[x] if kind == "result" else unpad(results, *x)))
         return signature.results.unflatten(leaves)
 
     def _arrays(self, signature: Signature, device: str, arguments: Arguments) -> list[BackingArray]:

@@ -32,8 +32,6 @@ FILLED = ("MLC0996", "MLC0997")
 """Errors of functions that make what they reach, where it is not there yet."""
 MOST_FILLED = 8
 """Number of calls that may run as Python for that."""
-ASKS = ("MLC0350", "MLC0609")
-"""Errors of functions in which Python asks for a number."""
 MOST_NUMBERS = 64
 """Number of specializations of a function for numbers that have to be known, from which on it runs as Python for
 others."""
@@ -50,6 +48,9 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
     """
     with cache.lock, no_collection():
         state = cache.state()
+        if state.is_of_other_types():
+            cache.forget()
+            state = cache.state()
         found = state.known.get(call.lookup) or state.fitting(call)
         if found is not None:
             return found
@@ -68,7 +69,7 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
             if error.code in FILLED and function.filled < MOST_FILLED:
                 function.filled += 1
                 return PYTHON                              # in this call: what the function reaches is complete then
-            if error.code in ASKS and call.know_numbers(in_progress.asked):
+            if error.code in UNRECORDED and call.know_numbers(in_progress.asked):
                 return specialize(function, cache, call, record, build)        # for these numbers
             if not function.fallback or error.code not in UNRECORDED:
                 raise
@@ -78,6 +79,9 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
         if captures is not None and captures.asks_autograd and not call.signature.sees_autograd:
             call.signature.sees_autograd = True
             call.see_autograd()
+        if captures is not None and captures.asks_layout and not call.signature.sees_layout:
+            call.signature.sees_layout = True
+            call.see_layout()
         state.known[call.lookup] = code
         return code
 

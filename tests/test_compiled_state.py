@@ -232,6 +232,30 @@ def test_data_is_assigned(compiled: Any) -> None:
     assert average.requires_grad
 
 
+@pytest.mark.parametrize("compiled", [lambda f: f, mlc.compile])
+def test_data_is_updated(compiled: Any) -> None:
+    w: Any = mlc.ones(2, requires_grad=True)
+
+    def step(x: Any) -> None:
+        (w * x).sum().backward()
+        w.data -= 0.5 * w.grad
+        w.grad = None
+        x.data *= 2
+
+    f, x = compiled(step), mlc.ones(2)
+    f(x)
+    f(x)
+    assert w.tolist() == [-0.5, -0.5] and x.tolist() == [4, 4]
+
+
+def test_a_module_that_is_converted_is_recorded_anew() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    f, x = mlc.compile(lambda x: model(x)), mlc.ones(1, 2)
+    for dtype in (mlc.float32, mlc.float64, mlc.bfloat16, mlc.float32):
+        model.to(dtype)
+        assert f(x.to(dtype)).dtype is dtype
+
+
 def test_data_of_another_tensor_is_refused() -> None:
     a, b = mlc.ones(2), mlc.zeros(2)
 

@@ -205,11 +205,9 @@ DIFFERENCES: dict[str, Difference] = {
     "nanmedian/0": Difference("goes to one of equal ones, as of median along an axis; PyTorch splits it here only"),
     "logcumsumexp of -inf/0": Difference("no probability has no weight: 0", lambda x: x == -inf, 0.0),
     "logsumexp of -inf/0": Difference("no probability has no weight: 0", value=0.0),
-    NN + "binary_cross_entropy/0": Difference("1 or -1, the slope of log(1 - x); PyTorch takes 0 / 0 for 0",
-                                              lambda x: x == np.round(x)),
     NN + "kl_div/1": Difference("without log 0, which is infinite", lambda x, y: y == 0),
     NN + "soft_margin_loss/0": Difference(TAIL, lambda x: x == 100),
-    "linalg.det of rank 1/0": Difference("a singular matrix's L U has no derivative; PyTorch's 0 is not det's either"),
+    "linalg.det of rank 1/0": Difference("the cofactors; PyTorch's 0 is not the derivative"),
 }
 
 

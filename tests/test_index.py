@@ -56,3 +56,40 @@ def test_starts_of_any_size_are_moved_into_the_tensor(start: Any) -> None:
     assert mlc.compile(lambda x, s: mlc.dynamic_slice(x, (s,), (2,)))(x, start).tolist() == [at, at + 1]
     updated = mlc.compile(lambda x, s: mlc.dynamic_update_slice(x, -x[:2], (s,)))(x, start).tolist()
     assert updated == [*x[:at].tolist(), 0, -1, *x[at + 2:].tolist()]
+
+
+def both(use: Any) -> Any:
+    """Compare what a use of a tensor gives with what it gives in PyTorch."""
+    theirs, ours = (use(module, module.arange(60).reshape(4, 3, 5).clone()) for module in (torch, mlc))
+    assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+def test_masks_of_uint8_and_masks_beside_positions() -> None:
+    rows = [True, False, True, False]
+    both(lambda t, x: x[t.tensor(rows, dtype=t.uint8)])
+    both(lambda t, x: x[(x % 2 == 0).to(t.uint8)])
+    both(lambda t, x: x[t.tensor(rows), :, t.tensor([1, 2])])
+    both(lambda t, x: x[t.tensor(rows), t.tensor([True, False, True])])
+    both(lambda t, x: x[t.tensor([[True, False, True]] * 4), t.tensor([1])])
+    both(lambda t, x: (x.__setitem__((t.tensor(rows), t.tensor([1, 2])), -1), x)[1])
+    with pytest.raises(mlc.UserError, match="a mask of shape"):
+        mlc.zeros(4, 5)[mlc.tensor([1, 2]), mlc.tensor(rows)]
+
+
+def test_an_empty_list_picks_nothing() -> None:
+    both(lambda t, x: x[[]])
+    both(lambda t, x: x[:, []])
+
+
+@pytest.mark.parametrize("write", [
+    lambda z: z.__setitem__(0, 300), lambda z: z.fill_(300), lambda z: z.__setitem__(mlc.tensor([0]), 300),
+    lambda z: z.__setitem__(z == 0, -129), lambda z: z.copy_(300)])
+def test_integers_that_do_not_fit_are_refused_where_they_are_written(write: Any) -> None:
+    for run in (write, mlc.compile(lambda z: write(z))):
+        z = mlc.zeros(3, dtype=mlc.int8)
+        with pytest.raises(mlc.UserError, match="MLC0348"):
+            run(z)
+    z = mlc.zeros(2, dtype=mlc.uint8)
+    z[0] = -1
+    assert z.tolist() == [255, 0]

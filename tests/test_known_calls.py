@@ -153,11 +153,11 @@ def test_checkpoints_are_functions_of_their_own(recorded: list[str]) -> None:
 def test_all_that_a_recording_does_is_known() -> None:
     """A new field of `Captures` is one that `done` counts or `noting` notes, or it follows from others."""
     counted = {"effects", "hosts", "read", "made", "hooks", "retained", "requiring", "_gradients", "severed",
-               "leaves_within", "inputs"}
-    noted = {"asks_autograd", "differentiates", "accumulates"}
+               "leaves_within", "inputs", "assigned"}
+    noted = {"asks_autograd", "asks_layout", "differentiates", "accumulates"}
     about_inputs = {"arguments", "given", "same", "leaves", "numbers", "_types", "_fixed", "_others", "_tensors",
-                    "_numbers"}
-    at_the_end = {"trace", "constants", "recorded_grad_mode", "keeps_history", "uses_changed_leaf"}
+                    "_numbers", "_buffers", "_ordered"}
+    at_the_end = {"trace", "constants", "replaced", "recorded_grad_mode", "keeps_history", "uses_changed_leaf"}
     assert set(vars(Captures(Trace("f"), ()))) == counted | noted | about_inputs | at_the_end
 
 

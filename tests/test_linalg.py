@@ -218,3 +218,13 @@ def test_complex_matrices(name: str) -> None:
         "adjoint": lambda m, a, b, p: m.linalg.solve_triangular(a.mH, b, upper=False)}
     found, wanted = (functions[name](m, *map(m.tensor, (a, b, positive))).numpy() for m in (mlc, torch))
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("x", "gradient"), [
+    ([[1, 2], [2, 4]], [[4, -2], [-2, 1]]), ([[0, 0], [0, 0]], [[0, 0], [0, 0]]), ([[0]], [[1]]),
+    ([[0, 1], [1, 0]], [[0, -1], [-1, 0]]), ([[1, 2, 3], [2, 4, 6], [3, 6, 9]], [[0] * 3] * 3),
+    ([[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 1]])])
+def test_cofactors_of_singular_matrices(x: Any, gradient: Any) -> None:
+    found = mlc.grad(mlc.linalg.det)(mlc.tensor(x, dtype=mlc.float64))
+    np.testing.assert_allclose(found.numpy(), gradient, atol=1e-12)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +97,53 @@ def test_tensors_stay_arguments_where_numbers_have_to_be_known() -> None:
         for n in range(1, 80):
             of_many_sizes(mlc.ones(n, 2), 0)
         assert of_many_sizes(mlc.ones(3, 2), 1).tolist() == [2, 2, 2]
+
+
+def factorial(k: int) -> int:
+    return 1 if k <= 1 else k * factorial(k - 1)
+
+
+def appended(x: Any, n: int) -> Any:
+    out = []
+    for i in range(n):
+        out.append(x * i)
+    return out
+
+
+def matched(x: Any, n: int) -> Any:
+    match n:
+        case 1:
+            return x
+        case int(k) if k > 2:
+            return x * k
+    return -x
+
+
+@pytest.mark.parametrize("use", [
+    lambda x, n: (n * 0.5, n + 1, -n, n / 3, n // 2, n % 3, n**2, n**-1, 2**n, abs(n), n * 1j, [n], {"a": n}),
+    lambda x, n: (n > 1, 0 < n < 2, n != 3, not n, (n > 1) + (n > 2), -(n > 1), ~(n > 1), (n > 1) & (n < 2)),
+    lambda x, n: (round(n), math.floor(n), math.ceil(n), math.trunc(n), divmod(n, 2), divmod(7, n), n.bit_length()),
+    lambda x, n: (int(n), float(n), bool(n), x.sum() > n, mlc.full((2,), n), mlc.exp(n), mlc.add(n, 1)),
+    lambda x, n: bool(x.sum() > n), lambda x, n: not x.any(), lambda x, n: math.sqrt(n) * x, lambda x, n: factorial(n),
+    appended, matched, lambda x, n: mlc.allclose(x, x * n), lambda x, n: x.equal(x)])
+def test_results_that_are_numbers_are_those_of_python(use: Callable[[Any, Any], Any]) -> None:
+    f = mlc.compile(use)
+    for n in (1, 2, 3):
+        found, wanted = f(X, n), use(X, n)
+        assert str(found) == str(wanted)
+        assert [type(x) for x in mlc.tree.leaves(found)] == [type(x) for x in mlc.tree.leaves(wanted)]
+
+
+def test_floats_have_all_their_digits() -> None:
+    f = mlc.compile(lambda x, n: (x, n + 1, n * 0.1, [n], n == 3.1))
+    assert f(X, 3.1)[1:] == (4.1, 3.1 * 0.1, [3.1], True)
+
+
+def test_numbers_of_a_saved_function(tmp_path: Path) -> None:
+    f = mlc.compile(lambda x, n: (x * n, n * 0.5, n > 1))
+    f(X, 3)
+    mlc.save(f, tmp_path / "f.mlc")
+    assert mlc.load(tmp_path / "f.mlc")(X, 4)[1:] == (2.0, True)
 
 
 def test_limits_and_padding() -> None:

@@ -65,6 +65,27 @@ def test_five_steps(name: str, settings: dict[str, Any]) -> None:
           (theirs, getattr(torch.optim, name)(theirs.parameters(), **settings))])
 
 
+@pytest.mark.parametrize("compiled", [lambda f: f, mlc.compile])
+def test_averages_of_several_parameters(compiled: Any) -> None:
+    """The parameters share the weight of the average, which is one result for all."""
+    def train(module: Any, compiled: Any) -> list[Any]:
+        params = [module.nn.Parameter(module.tensor(np.full(n, 0.5, np.float32))) for n in (2, 3)]
+        opt = module.optim.ASGD(params, lr=0.1, t0=2, lambd=0.01, weight_decay=0.1)
+
+        def step() -> None:
+            opt.zero_grad()
+            sum((p * p).sum() for p in params).backward()
+            opt.step()
+
+        run = compiled(step)
+        for _ in range(5):
+            run()
+        return [x.detach().numpy() for p in params for x in (p, opt.state[p]["ax"])]
+
+    for theirs, ours in zip(train(torch, lambda f: f), train(mlc, compiled)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_lion_is_its_functional_update() -> None:
     """PyTorch has none."""
     ours, _ = models()

@@ -85,7 +85,8 @@ def test_a_pipeline_trains_as_one_device(stages: int, schedule: str, axes: dict[
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("layer", [nn.BatchNorm1d, lambda n: nn.Dropout(0.3)], ids=["running statistics", "keys"])
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d, lambda n: nn.Dropout(0.3, generator=mlc.Generator())],
+                         ids=["running statistics", "keys"])
 def test_microbatches_change_buffers_in_their_order(layer: Callable[[int], nn.Module]) -> None:
     mlc.manual_seed(0)
     base = nn.Sequential(*(nn.Sequential(nn.Linear(6, 6), layer(6)) for _ in range(2)))

@@ -62,17 +62,17 @@ def by_hand(epochs: int, accumulate: int) -> tuple[Any, list[float]]:
     assert trainer.scheduler is not None
     losses = []
     for _ in range(epochs):
-        total, batches = 0.0, list(loader)
-        for i, (x, y) in enumerate(batches, 1):
+        total = 0.0
+        for i, (x, y) in enumerate(loader, 1):
             loss = F.cross_entropy(model(x), y)
             (loss / accumulate).backward()
             total += loss.item()
-            if i % accumulate == 0 or i == len(batches):
+            if i % accumulate == 0 or i == len(loader):
                 nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 trainer.scheduler.step()
                 optimizer.zero_grad()
-        losses.append(total / len(batches))
+        losses.append(total / len(loader))
     return trainer, losses
 
 

@@ -46,7 +46,7 @@ class Constant(Op, name="arith.constant", pure=True):
 
     def ref(self) -> Any:
         if isinstance(self.type, ShapedType):
-            return np.broadcast_to(np.asarray(self.value, to_numpy(self.type.dtype)), self.type.shape)
+            return _elements(self.value, self.type)
         return store(self.value, self.type)
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
@@ -67,12 +67,17 @@ def constant_text(value: Any, type: Type, generic: bool) -> str:
     """`1.0 : f32`, `true`, `dense<[1, 2]> : vector<2xi32>`"""
     from mlc.ir.printer import elements_text, float_text
     if isinstance(type, ShapedType):
-        array = np.broadcast_to(np.asarray(value, to_numpy(type.dtype)), type.shape)
-        return elements_text(array, type.text(generic))
+        return elements_text(_elements(value, type), type.text(generic))
     if type == i1:
         return "true" if value else "false"
     number = float_text(value, type) if isinstance(type, FloatType) else str(int(value))
     return f"{number} : {type}"
+
+
+def _elements(value: Any, type: ShapedType) -> np.ndarray[Any, Any]:
+    """The elements of a vector constant. A number beyond the largest one of the type is infinite, as a scalar is."""
+    with np.errstate(over="ignore"):
+        return np.broadcast_to(np.asarray(value, to_numpy(type.dtype)), type.shape)
 
 
 def parse_constant(parser: Parser) -> tuple[Any, Type]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -204,9 +205,12 @@ class Differentiable:
             >>> w.data, w.requires_grad
             (tensor([3., 4.], dtype=mlc.float32), True)
         """
-        if mode.captures is not None and not self.requires_grad:
-            return self.view_as(self)                      # recorded: what may be written to
-        return self.detach()
+        recording: Any = in_progress.recording
+        out = (self.view_as(self) if mode.captures is not None and not self.requires_grad else   # may be written to
+               self.detach())
+        if recording is not None:
+            recording.root.data_of.append((self, weakref.ref(out)))
+        return out
 
     @data.setter
     def data(self: Any, given: Any) -> None:
@@ -214,8 +218,11 @@ class Differentiable:
         if not isinstance(given, Differentiable):
             raise UserTypeError(f"the elements are those of a tensor, found {type(given).__name__}", code="MLC0435",
                                 loc=user_loc())
-        if in_progress.recording is None:
+        recording: Any = in_progress.recording
+        if recording is None:
             self.replace_elements(value)
+        elif any(self is x and value is data() for x, data in recording.root.data_of):
+            return                                         # `x.data += y` has written to them
         elif _is_of_others(value):
             raise refusal("the elements that are assigned are those of another tensor, whose memory both would share, "
                           "while a function is recorded", code="MLC0756", loc=user_loc(), hint="assign a clone of them")

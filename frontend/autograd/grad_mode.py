@@ -25,6 +25,9 @@ class Captures(Protocol):
     def note_read(self, tensor: Any) -> None:
         """Note that the program reads the elements of a tensor."""
 
+    def note_assigned(self, module: Any, name: str, before: Any) -> None:
+        """Note that a buffer of a module is another tensor now."""
+
     def grad_mode(self) -> bool:
         """The grad mode that the function is called in."""
 

@@ -13,10 +13,20 @@ MOST = 50
 """Number of diagnostics shown for one program; the rest are counted."""
 
 
+_NAMES = set[str]()
+"""Of the texts that have been read."""
+
+
+def is_in_text(loc: Loc) -> bool:
+    """Whether a place is one in a program's text, and none in the Python code that reads or calls it."""
+    return loc.file in _NAMES
+
+
 class Source:
     """The text of a file, with the line and column of every offset."""
 
     def __init__(self, name: str, text: str) -> None:
+        _NAMES.add(name)
         self.name = name
         self.text = text
         self.starts = [0]

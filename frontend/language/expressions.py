@@ -13,9 +13,10 @@ from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
 from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
-from mlc.frontend.language.diagnostics import suggestion
+from mlc.frontend.language.diagnostics import is_in_text, suggestion
 from mlc.frontend.language.library import call_library
 from mlc.frontend.language.operators import LARGEST, binary, compare
+from mlc.frontend.language.terms import in_text
 from mlc.frontend.language.values import (
     POISON,
     Applicable,
@@ -44,8 +45,8 @@ def evaluate(node: S.Node, env: Environment) -> Any:
     with deeper(env, node.at):
         try:
             value = EVALUATE[type(node)](node, env)
-        except UserError as error:
-            return report(error)
+        except UserError as error:                         # comparisons of sizes are placed in Python
+            return report(error if is_in_text(error.loc) else in_text(error, env.loc(node.at)))
         if session.watch is not None:
             session.watch(node, value)
         return value

@@ -74,7 +74,7 @@ class Builder(Transformer[Token, Any]):
 
     def number(self, children: list[Token]) -> Any:
         text = children[0].value.replace("_", "")
-        value: int | float = int(text) if text.isdecimal() and len(text) < 30 else float(text)
+        value = int(text.lstrip("0")[:40] or "0") if text.isdecimal() else float(text)     # of more digits none fits
         return self._node(S.Literal, self._at(children[0]), value)
 
     def string(self, children: list[Token]) -> Any:
@@ -284,6 +284,9 @@ class Builder(Transformer[Token, Any]):
         for i, p in enumerate(found):
             if p.name in names[:i]:
                 raise Misplaced(p.at, f"two parameters are called {p.name}", "give one another name")
+            if i and p.default is None and found[i - 1].default is not None:
+                raise Misplaced(p.at, f"{p.name} has no default, and {names[i - 1]} before it has one",
+                                f"put {p.name} before it, or give it a default")
         return Parameters(found)
 
     def body(self, children: list[Any]) -> Any:
@@ -387,7 +390,7 @@ class Reader:
         lines = Layout(self.source, self.diagnostics).split()
         with reading:
             body = self._block(lines)
-        return S.File(body, take_doc(body))
+        return S.File(body, S.take_doc(body))
 
     def error(self, at: int, message: str, hint: str | None = None, code: str = "MLC0620") -> None:
         self.diagnostics.add(UserError(message, code=code, loc=self.source.loc(at), hint=hint))
@@ -404,7 +407,7 @@ class Reader:
                 if not body and not isinstance(node, S.Broken) and not (isinstance(node, S.Function) and node.body):
                     self.error(line.at, "a block is missing after this line", "indent the lines that belong to it")
                 if isinstance(node, S.Function | S.Model):
-                    node.doc = take_doc(body)
+                    node.doc = S.take_doc(body)
                 node.body = [*node.body, *body]
             elif body:
                 self.error(line.block[0].at, "this line is indented, but the line above it begins no block",
@@ -484,15 +487,6 @@ def bound_names(text: str) -> list[str]:
     if (m := re.match(r"(?:unroll\s+)?for\s+(.*?)\s+in\b", text)) or (m := re.match(r"([^=:~]*)[=:~]", text)):
         return [w for w in re.findall(r"[^\W\d]\w*", m[1]) if w not in KEYWORDS]
     return []
-
-
-def take_doc(body: list[S.Node]) -> str | None:
-    """Remove the docstring from a block."""
-    first = body[0] if body else None
-    if isinstance(first, S.Evaluated) and isinstance(first.value, S.Literal) and isinstance(first.value.value, str):
-        del body[0]
-        return first.value.value
-    return None
 
 
 def parse(source: Source, diagnostics: Diagnostics) -> S.File:

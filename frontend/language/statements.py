@@ -30,7 +30,7 @@ from mlc.frontend.language.values import (
     shown,
 )
 from mlc.frontend.loop_carried import StackedRows
-from mlc.frontend.operands import tracer
+from mlc.frontend.operands import to_default_dtype, tracer
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import current
 from mlc.frontend.tracer import Tracer
@@ -466,7 +466,6 @@ def _recorded(node: S.For, source: Any, body: _Body, env: Environment) -> None:
 
 
 def _strong(x: Any) -> Tracer:
-    from mlc.frontend.eager import to_default_dtype
     return to_default_dtype(tracer(x))
 
 

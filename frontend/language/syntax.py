@@ -296,3 +296,12 @@ class Else(Node):
 
     condition: Node | None
     body: list[Node] = field(default_factory=list)
+
+
+def take_doc(body: list[Node]) -> str | None:
+    """Remove the docstring from a block."""
+    first = body[0] if body else None
+    if isinstance(first, Evaluated) and isinstance(first.value, Literal) and isinstance(first.value.value, str):
+        del body[0]
+        return first.value.value
+    return None

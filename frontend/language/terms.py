@@ -9,7 +9,7 @@ from typing import Any
 
 from mlc.frontend.language.values import shown, type_text
 from mlc.frontend.tensor import Tensor
-from mlc.ir.diag import Error
+from mlc.ir.diag import Error, Loc, UserError
 from mlc.ir.type_parser import TypeParser
 from mlc.ir.types import TensorType
 
@@ -17,6 +17,9 @@ _TYPE = re.compile(r"tensor<[^<>]*>")
 _WORDS = ((r"\b_?getitem: ", "indexing: "),
           (r"(?<![\w./])mlc\.(?:nn\.functional\.)?(?=[a-z])", ""),
           (r"\b(?:the|a Python) (?:int|float)\b", "the number"),
+          (r"\bSize Size\(([^()]*)\)", r"the size \1"),
+          (r", expected sizes$", ", expected sizes in brackets, as (2, 3)"),
+          (r"give the sizes as numbers \(dynamic=False\)", "write numbers for the sizes in the types of parameters"),
           (r"\ba Python number\b", "a number"), (r"\bNone\b", "none"), (r"\bTrue\b", "true"), (r"\bFalse\b", "false"),
           (r"where Python needs a number while the function is recorded, name the parameter in .*",
            "leave the type of a parameter out, and its value is known while the program is compiled"))
@@ -28,6 +31,15 @@ def in_terms(text: str) -> str:
     for pattern, word in _WORDS:
         text = re.sub(pattern, word, text)
     return text
+
+
+def in_text(error: Error, loc: Loc, hint: str | None = None) -> UserError:
+    """An error of the library as one at a place in the text."""
+    def here(text: str) -> str:
+        return in_terms(text).replace(f" {loc.file}:", " line ")
+
+    return UserError(here(error.message), code=error.code, loc=loc, notes=tuple(map(here, error.notes)),
+                     hint=here(error.hint) if error.hint else hint, symbols=error.symbols)
 
 
 def _type(m: re.Match[str]) -> str:

@@ -20,12 +20,13 @@ from mlc.frontend.abstract_values import SourceConstruct, is_array
 from mlc.frontend.functionalization import linked
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
+from mlc.frontend.python_arithmetic import on_numbers
 from mlc.frontend.refusals import refusal, unknown
 from mlc.frontend.script import changes
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import current
-from mlc.frontend.tracer import Tracer
+from mlc.frontend.tracer import Tracer, as_number
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size
@@ -285,8 +286,7 @@ def _converted(plain: Any, dtype: str) -> Callable[..., Any]:
         if any(d != 1 for d in x.shape):
             raise UserTypeError(f"{plain.__name__}() of a {x.type}, which has more than one element", code="MLC0602",
                                 loc=user_loc(), hint="pick an element, or use x.float() and the like for all of them")
-        found = OPERATIONS["reshape"](OPERATIONS["cast"](x, dtype), ())
-        return found if plain is bool else Tracer(found.value, current(), True)
+        return as_number(OPERATIONS["reshape"](OPERATIONS["cast"](x, dtype), ()))
     return convert
 
 
@@ -298,8 +298,9 @@ def _least(which: str) -> Callable[..., Any]:
                 getattr(x, "shape", ()) not in ((), None) for x in args):
             return plain(*args, **keywords)
         out = args[0]
-        for x in args[1:]:                                 # the first of equal ones, as Python does
-            out = OPERATIONS["where"](x < out if which == "min" else x > out, x, out)
+        with on_numbers():
+            for x in args[1:]:                             # the first of equal ones, as Python does
+                out = OPERATIONS["where"](x < out if which == "min" else x > out, x, out)
         return out
     return least
 

@@ -66,6 +66,8 @@ class Reached:
     buffers    whether to include the buffers of modules
     named      the names and strings in the code of each function of the program, by its id
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
+    replaced   names of buffers that are inputs, whatever tensor they are, by the ids of their modules
+    assigned   the modules and names of all buffers that calls assign, in this state or another one
     clear      whether all that is reached is known to read attributes by the names in its code alone
     """
 
@@ -76,6 +78,8 @@ class Reached:
         self._names: set[str] = set()                      # names and strings in the code of the program
         self.named: dict[int, frozenset[str]] = {}
         self.free: set[int] = set()
+        self.replaced: dict[int, set[str]] = {}
+        self.assigned: list[tuple[Any, str]] = []
         self.clear = True
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = []
@@ -89,6 +93,11 @@ class Reached:
     def objects(self) -> Iterable[Any]:
         """All that has been reached: functions, containers and other objects, but no immutable values."""
         return self._seen.values()
+
+    def held(self) -> Iterator[Any]:
+        """The values of all places."""
+        for place in self.places:
+            yield from place.values
 
     def change(self) -> str | None:
         """The path of the first change."""
@@ -110,8 +119,8 @@ class Reached:
     def loosen(self, read: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any],
                names: frozenset[str] | None) -> None:
         """Stop guarding the elements of tensors, but for those that were read while the function was recorded, numbers
-        in mappings that are inputs, the attributes of objects that host functions change, and those that cannot be read
-        if attributes of these `names` are."""
+        in mappings that are inputs, the attributes of objects that host functions change, those that are `replaced`,
+        and those that cannot be read if attributes of these `names` are."""
         of_read, of_hosts = {id(t) for t in read}, {id(x) for x in hosts if not self._reads(x)}
         inputs: dict[int, set[str]] = {}
         for mapping, key in numbers:
@@ -122,8 +131,10 @@ class Reached:
                 place.loosen()
             elif isinstance(place, Entries) and id(place.x) in inputs:
                 place.unguard(inputs[id(place.x)])
-            elif isinstance(place, Attributes) and place.unguarded != (found := unread_attributes(place.x, names)):
-                place.unguard(found)
+            elif isinstance(place, Attributes):
+                found = unread_attributes(place.x, names) | self.replaced.get(id(place.x), set())
+                if place.unguarded != found:
+                    place.unguard(found)
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]
 
     def _reads(self, host: Any) -> bool:

@@ -23,7 +23,8 @@ from mlc.frontend.abstract_values import (
 from mlc.frontend.functionalization import after_branch
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import boolean, number, reshape
-from mlc.frontend.refusals import attempt, refusal
+from mlc.frontend.python_arithmetic import on_numbers
+from mlc.frontend.refusals import asking, attempt, refusal
 from mlc.frontend.script import builtin, capture
 from mlc.frontend.script import changes as python_state
 from mlc.frontend.script.builtin import Steps
@@ -33,7 +34,7 @@ from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import current, note, state
-from mlc.frontend.tracer import Tracer, texts
+from mlc.frontend.tracer import Tracer, as_number, number_of, texts
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
@@ -110,7 +111,7 @@ def truth(x: Tracer, what: str) -> Tracer:
 
 
 def not_(x: Any) -> Any:
-    return OPERATIONS["logical_not"](truth(x, "`not`")) if is_tensor(x) else not x
+    return as_number(OPERATIONS["logical_not"](truth(x, "`not`"))) if is_tensor(x) else not x
 
 
 def truths(x: Any) -> Any:
@@ -136,7 +137,8 @@ def _either(test: Tracer, a: Thunk, b: Thunk, word: str, cheap: bool) -> Any:
     if cheap and test.type.dtype.is_bool:
         other = (a if word == "and" else b)()
         if isinstance(other, bool) or (is_tensor(other) and other.type.dtype.is_bool and other.shape == test.shape):
-            return OPERATIONS[f"logical_{word}"](test, other)
+            with on_numbers():
+                return OPERATIONS[f"logical_{word}"](test, other)
         a, b = ((lambda: other), b) if word == "and" else (a, (lambda: other))
     return _chosen(where, a, b, f"`{word}`")
 
@@ -167,7 +169,7 @@ def _chosen(where: Tracer, a: Thunk, b: Thunk, what: str) -> Any:
             return left[-1:]
         return branch
 
-    with python_state.region(frame):
+    with python_state.region(frame), asking(number_of(where)):
         found, = loop_carried.branch(loop_carried.condition(where, site), of(a), of(b), site, on_demand=True)
     leaves, structure = tree.flatten(found)
     if len(leaves) != 1:
@@ -226,7 +228,7 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
         return branch
 
     note("if", site.what)
-    with python_state.region(sys._getframe(1)):
+    with python_state.region(sys._getframe(1)), asking(number_of(test)):
         found = variables.recording(lambda: loop_carried.branch(
             loop_carried.condition(test, site), run(then), run(otherwise), _only(site, wanted), on_demand=True))
     after: list[Any] = [a if a is b else UNDEFINED for a, b in zip(*left)]
@@ -245,7 +247,7 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
         body()
     loop = _Loop(_site("the `while` loop", variables.names, guarded), variables)
     note("while", loop.site.what)
-    with python_state.region(sys._getframe(1)):
+    with python_state.region(sys._getframe(1)), asking(number_of(going)):
         loop.run(test, body)
 
 
@@ -256,7 +258,7 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         loop = _Loop(_site(LOOP, variables.names, guarded), variables)
         around = python_state.region(sys._getframe(1))
         try:
-            with attempt(), around:
+            with attempt(), around, asking(number_of(steps.length)):
                 loop.over(steps, body, stop)
             steps.leave(stop is not None)
             return note("for", LOOP)

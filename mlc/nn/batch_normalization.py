@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.grad_mode import no_grad
-from mlc.frontend.functionalization import may_be_written
 from mlc.frontend.functions import create, normalization
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
@@ -17,7 +16,7 @@ from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
-from mlc.nn.module import Module
+from mlc.nn.module import Module, set_buffer
 
 
 class _Tracking(Module):
@@ -88,16 +87,7 @@ class _Tracking(Module):
         """Move the running statistics by a part of the way toward those of a batch."""
         for name, new in (("running_mean", mean), ("running_var", var)):
             old = getattr(self, name)
-            self.advance(name, (1 - part) * old + part * E.cast_to(E.detach(new), old.dtype))
-
-    def advance(self, name: str, new: Tensor) -> None:
-        """Set a buffer: in place, unless it is that of an argument of a function that is recorded."""
-        old = getattr(self, name)
-        if type(old) is Tensor or may_be_written(old):
-            with no_grad():
-                old.copy_(new)
-        else:
-            setattr(self, name, new)
+            set_buffer(self, name, (1 - part) * old + part * E.cast_to(E.detach(new), old.dtype))
 
 
 class _BatchNorm(_Tracking):
@@ -116,12 +106,12 @@ class _BatchNorm(_Tracking):
             self.check_count(sizes.product([input.shape[a] for a in axes]))
             assert self.num_batches_tracked is not None
             with no_grad():
-                self.advance("num_batches_tracked", self.num_batches_tracked + 1)
+                set_buffer(self, "num_batches_tracked", self.num_batches_tracked + 1)
                 if 0 not in input.shape:                   # an empty batch has no statistics
                     part: Any = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
                     moved = normalization.moved_statistics(input, self.running_mean, self.running_var, 1 - part, part)
                     for name, new in zip(("running_mean", "running_var"), moved):
-                        self.advance(name, new)
+                        set_buffer(self, name, new)
         return normalization.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, of_batch,
                                         eps=self.eps)
 

@@ -103,7 +103,7 @@ class _Listed(_Named):
         return self.extend(things)
 
     def __add__(self, things: Iterable[Any]) -> Any:
-        return self._like(self._names).extend(things)
+        return self._like(()).extend(self._things()).extend(things)
 
     def _refill_without(self, names: Iterable[str]) -> None:
         kept = [getattr(self, name) for name in self._names if name not in {*names}]

@@ -1,9 +1,9 @@
 """Dropout: layers that draw random numbers in training.
 
-Each layer holds a key (`mlc.random`) as a buffer. A call splits it: one half draws, the other becomes the layer's
-key. So a model that is seeded (`mlc.manual_seed`) trains the same every time, eager and compiled, and a compiled step
-hands the next keys on as it does the statistics of a BatchNorm: in the model that it returns, or in the one it is
-given. Saved states do not hold keys.
+A call draws from the default generator, as in PyTorch, eager and compiled: what `mlc.manual_seed` seeds trains the same
+every time. In loops on tensors and in functions that are recorded by themselves, where each call would draw the same, a
+layer splits a key (`mlc.random`) of its own, which it holds as a buffer: one half draws, the other becomes its key. A
+layer that is given a generator always does so. Saved states do not hold keys.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
 from mlc.nn import init
-from mlc.nn.module import Module
+from mlc.nn.module import Module, set_buffer
 
 
 class Keyed(Module):
-    """Module that draws random numbers: it holds a key as a buffer, and `next_key` splits it.
+    """Module that draws random numbers: from the default generator, or by a key of its own, which is a buffer.
 
     The key is not in `state_dict`, so that saved states fit models with and without dropout.
 
     Args:
-        generator: Source of the first key; None for the default generator.
+        generator: Source of a key of its own, with which it always draws; None to draw from the default generator where
+            that can be recorded.
 
     Example:
         >>> layer = nn.Dropout(0.5)
@@ -36,6 +37,7 @@ class Keyed(Module):
     _unsaved: tuple[str, ...] = ("key",)
 
     key: Tensor
+    _always = False                                        # whether it draws by its own key alone
 
     def __init__(self, generator: init.Generator | None = None) -> None:
         self.draw_key(generator)
@@ -44,18 +46,21 @@ class Keyed(Module):
         """Replace the key by one drawn from a generator.
 
         Args:
-            generator: Source of the key; None for the default generator.
+            generator: Source of the key, which the module always draws by from then on; None for the default generator.
         """
         self.key = (generator or default_generator).next_key()
+        self._always = generator is not None
 
     def next_key(self) -> Tensor:
-        """Split the key: keep one half, and return the other, which has not been used.
+        """A key that has not been used: the next one of the default generator, or half of the module's own.
 
         Returns:
             A key, uint32 [2].
         """
+        if not self._always and default_generator.may_draw():
+            return default_generator.next_key()
         keys = random.split(self.key)
-        self.key = keys[0]
+        set_buffer(self, "key", keys[0])
         return keys[1]
 
 
@@ -82,20 +87,21 @@ class _Dropout(Keyed):
 class Dropout(_Dropout):
     """Dropout: in training 0 with probability p, else x / (1 - p), for each element independently; in evaluation x.
 
-    Unlike in PyTorch, the layer holds the key that it draws with: two layers that are made after the same
-    `mlc.manual_seed` drop the same elements, eagerly and compiled. (Srivastava, Hinton, Krizhevsky, Sutskever and
-    Salakhutdinov 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".)
+    It draws from the default generator: after the same `mlc.manual_seed` it drops the same elements, eagerly and
+    compiled. In loops on tensors and in functions that are recorded by themselves it draws by a key of its own.
+    (Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov 2014, "Dropout: A Simple Way to Prevent Neural
+    Networks from Overfitting".)
 
     Shape:
         Any shape -> the same shape.
 
     Attributes:
-        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+        key: Buffer, uint32 [2], the key of its own, which `state_dict` leaves out.
 
     Args:
         p: Probability of 0.
         inplace: Whether the result is written to the input.
-        generator: Source of the first key; None for the default generator.
+        generator: Source of a key of its own, with which it always draws; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360).
@@ -114,19 +120,19 @@ class Dropout(_Dropout):
 class Dropout1d(_Dropout):
     """Dropout of whole channels: in training each is 0 with probability p, else x / (1 - p); in evaluation x.
 
-    The layer holds the key that it draws with, as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
+    It draws as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
     "Efficient Object Localization Using Convolutional Networks".)
 
     Shape:
         [n, c, l] or [c, l] -> the same shape.
 
     Attributes:
-        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+        key: Buffer, uint32 [2], the key of its own, which `state_dict` leaves out.
 
     Args:
         p: Probability that a channel is 0.
         inplace: Whether the result is written to the input.
-        generator: Source of the first key; None for the default generator.
+        generator: Source of a key of its own, with which it always draws; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
@@ -144,19 +150,19 @@ class Dropout1d(_Dropout):
 class Dropout2d(_Dropout):
     """Dropout of whole channels: in training each is 0 with probability p, else x / (1 - p); in evaluation x.
 
-    The layer holds the key that it draws with, as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
+    It draws as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
     "Efficient Object Localization Using Convolutional Networks".)
 
     Shape:
         [n, c, h, w] or [c, h, w] -> the same shape.
 
     Attributes:
-        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+        key: Buffer, uint32 [2], the key of its own, which `state_dict` leaves out.
 
     Args:
         p: Probability that a channel is 0.
         inplace: Whether the result is written to the input.
-        generator: Source of the first key; None for the default generator.
+        generator: Source of a key of its own, with which it always draws; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
@@ -174,19 +180,19 @@ class Dropout2d(_Dropout):
 class Dropout3d(_Dropout):
     """Dropout of whole channels: in training each is 0 with probability p, else x / (1 - p); in evaluation x.
 
-    The layer holds the key that it draws with, as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
+    It draws as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
     "Efficient Object Localization Using Convolutional Networks".)
 
     Shape:
         [n, c, d, h, w] or [c, d, h, w] -> the same shape.
 
     Attributes:
-        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+        key: Buffer, uint32 [2], the key of its own, which `state_dict` leaves out.
 
     Args:
         p: Probability that a channel is 0.
         inplace: Whether the result is written to the input.
-        generator: Source of the first key; None for the default generator.
+        generator: Source of a key of its own, with which it always draws; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
@@ -212,12 +218,12 @@ class AlphaDropout(_Dropout):
         Any shape -> the same shape.
 
     Attributes:
-        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+        key: Buffer, uint32 [2], the key of its own, which `state_dict` leaves out.
 
     Args:
         p: Probability that an element is replaced.
         inplace: Whether the result is written to the input.
-        generator: Source of the first key; None for the default generator.
+        generator: Source of a key of its own, with which it always draws; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360).
@@ -238,12 +244,12 @@ class FeatureAlphaDropout(_Dropout):
         [n, c, ...] -> the same shape.
 
     Attributes:
-        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+        key: Buffer, uint32 [2], the key of its own, which `state_dict` leaves out.
 
     Args:
         p: Probability that a channel is replaced.
         inplace: Whether the result is written to the input.
-        generator: Source of the first key; None for that of `mlc.manual_seed`.
+        generator: Source of a key of its own, with which it always draws; None for the default generator.
 
     Raises:
         UserError: `p` is not in [0, 1] (MLC0360), or the input has less than two dimensions (MLC0364).

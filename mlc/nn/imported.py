@@ -13,7 +13,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import wrap
 from mlc.ir.diag import UserError
 from mlc.nn.dropout import Keyed
-from mlc.nn.module import Module
+from mlc.nn.module import Module, set_buffer
 from mlc.nn.parameter import Parameter
 
 
@@ -90,4 +90,4 @@ def tensor_at(module: Module, path: str) -> Any:
 def assign_at(module: Module, path: str, value: Any) -> None:
     """Replace the buffer at a path of a module."""
     owner, _, last = path.rpartition(".")
-    setattr(tensor_at(module, owner) if owner else module, last, value)
+    set_buffer(tensor_at(module, owner) if owner else module, last, value)

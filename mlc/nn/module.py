@@ -10,7 +10,9 @@ from mlc.api import compile
 from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import FAILURES, as_coded, check_call
 from mlc.frontend.autograd.differentiable import mark_parameter
+from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.autograd.tangents import tangent_of
+from mlc.frontend.functionalization import may_be_written
 from mlc.frontend.location import in_module, user_loc
 from mlc.frontend.nested import call
 from mlc.frontend.tensor import Tensor
@@ -333,6 +335,16 @@ def _printed(name: str, extra: Sequence[str], inside: Sequence[str]) -> str:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
+
+
+def set_buffer(module: Module, name: str, new: Tensor) -> None:
+    """Give a buffer other elements: in place, unless it is that of an argument of a function recorded by itself."""
+    old = getattr(module, name)
+    if type(old) is Tensor or may_be_written(old):
+        with no_grad():
+            old.copy_(new)
+    else:
+        setattr(module, name, new)
 
 
 def _called(module: Module, *args: Any, **keywords: Any) -> Any:

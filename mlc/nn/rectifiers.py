@@ -380,7 +380,7 @@ class RReLU(Keyed):
         Any shape -> the same shape.
 
     Attributes:
-        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+        key: Buffer, uint32 [2], the key of its own, which `state_dict` leaves out.
 
     Args:
         lower: Least slope.

@@ -140,7 +140,7 @@ def _results(out: Recorded, call: Call, names: Sequence[str]) -> tuple[list[Resu
     """The results of the model, and the names of the inputs that a call changes."""
     own: list[tuple[int, Any]] = []
     for kind, x in out.outputs:
-        if kind == "result":
+        if kind in ("result", "number"):
             own.append((x, ()))
         elif kind == "first":
             own.append(x)

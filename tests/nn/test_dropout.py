@@ -1,6 +1,7 @@
 """Dropout: what is dropped, keys that move on, the same training every time."""
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -116,3 +117,34 @@ def test_a_step_that_gives_the_model_back() -> None:
     assert list(first) == ["0.weight", "0.bias", "2.weight", "2.bias"]
     for name, x in first.items():
         np.testing.assert_array_equal(x.numpy(), second[name].numpy())
+
+
+def test_copies_of_a_layer_drop_other_elements() -> None:
+    mlc.manual_seed(0)
+    layers = nn.Sequential(*[copy.deepcopy(nn.Dropout(0.5)) for _ in range(3)])
+    x = mlc.ones(10_000)
+    for run in (layers, mlc.compile(layers)):
+        assert (run(x) > 0).float().mean().item() == pytest.approx(0.125, abs=0.02)
+
+
+def test_a_seed_reaches_layers_that_are_there() -> None:
+    layer, x = nn.Dropout(0.5), mlc.ones(64)
+    for run in (layer, mlc.compile(layer)):
+        found = []
+        for _ in range(2):
+            mlc.manual_seed(1)
+            found.append(run(x).tolist())
+        assert found[0] == found[1] != run(x).tolist()
+
+
+def test_a_layer_draws_by_a_key_of_its_own_in_loops_and_where_it_has_a_generator() -> None:
+    def often(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x = layer(x)
+        return x
+
+    layer = nn.Dropout(0.5)
+    kept = (mlc.compile(often)(mlc.ones(10_000), mlc.tensor(3)) > 0).float().mean()
+    assert kept.item() == pytest.approx(0.125, abs=0.02)
+    own = [nn.Dropout(0.5, generator=mlc.Generator().manual_seed(4)) for _ in range(2)]
+    assert own[0](mlc.ones(64)).tolist() == own[1](mlc.ones(64)).tolist()

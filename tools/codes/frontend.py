@@ -376,8 +376,15 @@ A function that mlc.grad or mlc.vmap transforms returns the new buffers of the m
 it reaches by itself (globals, closures) would keep the buffers that they had.
 example python:
     import mlc
-    model = mlc.nn.Dropout(0.5)
-    mlc.grad(lambda x: model(x).sum())(mlc.ones(3))
+    class Counted(mlc.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", mlc.tensor(0))
+        def forward(self, x):
+            self.calls = self.calls + 1
+            return x.sum()
+    model = Counted()
+    mlc.grad(lambda x: model(x))(mlc.ones(3))
 fix: pass the module as an argument, or call its eval() if it is not in training.
 
 MLC0385 A module has no submodule of this name.

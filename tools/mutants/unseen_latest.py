@@ -178,8 +178,8 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- calls and cache keys -------------------------------------------------------------------------------------
     # a product that was called with several shapes, then within autocast with a new one: of float32 still
-    call("mlc/call.py", "return tuple(out), self.device, self.autocast, self._autograd()",
-         "return tuple(out), self.device, self._autograd()"),
+    call("mlc/call.py", "return (tuple(out), self.device, self.autocast, self._autograd()",
+         "return (tuple(out), self.device, self._autograd()"),
     # a function of w that calls backward, first where w has no gradient and then where it has one, to be added to
     cache("mlc/call.py", "(m.requires_grad, m.node is None, m.grad is not None, *m.hooks, *m.after)",
           "(m.requires_grad, m.node is None, *m.hooks, *m.after)"),

@@ -55,7 +55,7 @@ FAULTS: tuple[Fault, ...] = (
     rows("layout", "assign_layouts")(LAYOUTS, "if [place[a] for a in old] != [*range(place[old[0]], place[old[0]] + "
                                      "len(old))]:", "if sorted(place[a] for a in old) != [*range(least := min(place[a] "
                                      "for a in old), least + len(old))]:"),
-    cache("mlc/call.py", "return tuple(out), self.device, self.autocast, self._autograd()",
-          "return tuple(out), self.device, self._autograd()"),
+    cache("mlc/call.py", "return (tuple(out), self.device, self.autocast, self._autograd()",
+          "return (tuple(out), self.device, self._autograd()"),
     rows("backward")(WRITES, "            rest[self.key] = 0\n", ""),
 )

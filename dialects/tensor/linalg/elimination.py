@@ -40,7 +40,7 @@ from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ComplexType, TensorType, i64
+from mlc.ir.types import ComplexType, TensorType, i64, to_numpy
 
 
 class Factorisation(MatrixOp):
@@ -117,11 +117,17 @@ class Lu(Factorisation, name="tensor.lu"):
 
     def vjp(self, ct: Value, *_: Value) -> list[Value | None]:
         """For a square x: P^T l^-T (tril(l^T dl, -1) + triu(du u^T)) u^-T; additional columns of u are l^-1 x, and
-        additional rows of l are x u^-1."""
+        additional rows of l are x u^-1.
+
+        A pivot of 0 counts as a tiny number: in the derivative of the determinant it cancels, and leaves the cofactors.
+        """
         lu, pivots, order = self.results
         m, n = lu.type.shape[-2:]
         k = pivots.type.shape[-1]
         square = part(lu, 0, k, 0, k)
+        least = float(np.finfo(to_numpy(square.type.dtype)).tiny) ** 0.5
+        zero = compare("eq", _magnitude(square), full(0, _magnitude(square)))
+        square = on_diagonal(select(zero, full(least, square), square), square)
         dl, du = tril(part(ct, 0, k, 0, k), strict=True), triu(part(ct, 0, k, 0, k))
         below = right = None
         if m != k:

@@ -11,13 +11,12 @@ from mlc.dialects import tensor as T
 from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.devices import BackingArray, as_device
 from mlc.frontend.dtypes import as_dtype, as_ir
-from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functionalization import another
 from mlc.frontend.functionalization import contiguous as rearranged
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.memory_format import check_memory_format
 from mlc.frontend.nested_lists import LISTS, elements
-from mlc.frontend.operands import cast, reshape, together
+from mlc.frontend.operands import cast, reshape, to_default_dtype, together
 from mlc.frontend.operators import is_operand
 from mlc.frontend.storage import share
 from mlc.frontend.tensor import (

@@ -11,7 +11,16 @@ import numpy as np
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.memory_format import check_memory_format
-from mlc.frontend.operands import NUMBER, broadcast_to, cast, number, refuse_several, shape_of, tracer
+from mlc.frontend.operands import (
+    NUMBER,
+    broadcast_to,
+    cast,
+    number,
+    refuse_several,
+    shape_of,
+    to_default_dtype,
+    tracer,
+)
 from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import state
 from mlc.frontend.tracer import Tracer
@@ -170,7 +179,8 @@ def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None,
     shape = shape_from((tuple(size),))
     if isinstance(fill_value, Tensor):
         if isinstance(fill_value, Tracer):
-            return broadcast_to(cast(fill_value, fill_value.type.dtype if dtype is None else as_ir(dtype)), shape)
+            filled = to_default_dtype(fill_value) if dtype is None else cast(fill_value, as_ir(dtype))
+            return broadcast_to(filled, shape)
         dtype, fill_value = fill_value.dtype if dtype is None else dtype, fill_value.item()
     return _filled(shape, fill_value, as_ir(_of(fill_value) if dtype is None else dtype))
 

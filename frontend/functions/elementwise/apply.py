@@ -30,4 +30,4 @@ def numeric(x: Operand, name: str) -> Tracer:
 
 def compare(predicate: str, a: Operand, b: Operand) -> Tensor:
     a, b = together(a, b)
-    return emit(T.Compare, predicate, a, b)  # type: ignore[no-any-return]
+    return emit(T.Compare, predicate, a, b, weak=a.weak)  # type: ignore[no-any-return]

@@ -107,7 +107,7 @@ def bitwise_not(input: Operand) -> Tensor:
     x = tracer(input)
     if x.type.dtype.is_bool:
         return unary(T.LogicalNot, x)
-    return _bits(T.Xor, x, number(-1, x.type.dtype), "bitwise_not")
+    return _bits(T.Xor, x, number(-1, x.type.dtype, x.weak), "bitwise_not")
 
 
 @operation()

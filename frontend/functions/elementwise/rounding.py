@@ -10,10 +10,11 @@ from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions.elementwise.apply import unary
 from mlc.frontend.functions.elementwise.selection import where
-from mlc.frontend.operands import floating, tracer
+from mlc.frontend.operands import cast, floating, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import bf16, f16, f32
 
 
 def _rounding(cls: Any, input: Operand) -> Tensor:
@@ -89,7 +90,9 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
         raise UserError(f"decimals = {places}, expected {-sys.float_info.max_10_exp} to {sys.float_info.max_10_exp}",
                         code="MLC0360")
     scale = 10.0 ** builtins.abs(places)
-    return round(x * scale) / scale if places > 0 else round(x / scale) * scale
+    wide = cast(x, f32) if x.type.dtype in (f16, bf16) else x          # which the products may overflow
+    found = round(wide * scale) / scale if places > 0 else round(wide / scale) * scale
+    return cast(tracer(found), x.type.dtype, x.weak)
 
 
 @operation()

@@ -58,7 +58,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
     """
     n = plain_int(num_classes, "num_classes")
     if n < 0 and (known := known_integers(tensor)) is not None and known.size:
-        n = int(known.max()) + 1
+        n = max(int(known.max()) + 1, 1)                   # a negative element is no class of it
     return _one_hot(tensor, n)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from mlc.frontend.autograd.view_node import ArrayView, ComputedStep, Step
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functionalization import another, captured, linked, uncertain
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.index.keys import expanded, is_mask, is_number, is_truth, keys_of, parts_of, row_of
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.hints import hint_for
@@ -30,7 +30,7 @@ from mlc.frontend.trace import current, emit, state
 from mlc.frontend.tracer import Tracer
 from mlc.frontend.views import alias
 from mlc.ir import sizes
-from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import Error, UserError, UserIndexError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import i64
 
@@ -50,10 +50,9 @@ def getitem(input: Tensor, key: Any) -> Tensor:
             pass
         else:
             return alias(input, array, Subscript(whole), "GetitemBackward")
-    keys = key if isinstance(key, tuple) else (key,)
-    keys = tuple(_number_of(_listed(k)) for k in keys)
-    if len(keys) == 1 and _is_truth(keys[0]):
-        return getitem(OPERATIONS["unsqueeze"](input, 0), _row_of(keys[0]))
+    keys = keys_of(key)
+    if len(keys) == 1 and is_truth(keys[0]):
+        return getitem(OPERATIONS["unsqueeze"](input, 0), row_of(keys[0]))
     loc = user_loc()
     try:
         if (state.trace is None and not isinstance(input, Tracer) and isinstance(input.backing_array, np.ndarray)
@@ -61,7 +60,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
             storage_of(input)
             array = input.array[(*_basic(keys, input.ndim), ...)]
             return alias(input, array, lambda x: getitem(x, key), "GetitemBackward")
-        parts = _expanded(keys, input.ndim)
+        parts = parts_of(input, keys)
         arrays = [k for k in parts if is_tensor(k)]
     except Error as error:
         raise as_user_error(error, "indexing", (input,), loc) from None
@@ -73,7 +72,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     out = _getitem(input, static, arrays)
     if type(out) is Tensor and type(input) is Tensor and not arrays and out is not input:
         storage_of(input).add(out)                         # on a device a copy, where PyTorch has a view
-    if not isinstance(out, Tracer) or not all(map(_is_number, arrays)):
+    if not isinstance(out, Tracer) or not all(map(is_number, arrays)):
         return out
     return linked(input, out, Picked(parts)) if isinstance(input, Tracer) else uncertain(out, input)
 
@@ -125,18 +124,18 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     """input[key] = value, in place: the value, a tensor, an array or a number, is broadcast and converted."""
     if type(input) is Tensor and type(value) in (int, float) and _addresses(key) and put_number(input, key, value):
         return
-    keys = tuple(_number_of(_listed(k)) for k in (key if isinstance(key, tuple) else (key,)))
+    keys = keys_of(key)
     on_device = type(input) is Tensor and state.trace is None and not isinstance(input.backing_array, np.ndarray)
-    if len(keys) == 1 and _is_truth(keys[0]) and not on_device:
-        return setitem(OPERATIONS["unsqueeze"](input, 0), _row_of(keys[0]), value)
+    if len(keys) == 1 and is_truth(keys[0]) and not on_device:
+        return setitem(OPERATIONS["unsqueeze"](input, 0), row_of(keys[0]), value)
     loc = user_loc()
     try:
         if on_device:
             _set_on_device(input, keys, value)
             return
-        parts = _expanded(keys, input.ndim)
-        covered = [k.ndim if _is_mask(k) else 1 for k in parts]
-        arrays = [is_tensor(k) and not _is_number(k) for k in parts]
+        parts = parts_of(input, keys)
+        covered = [k.ndim if is_mask(k) else 1 for k in parts]
+        arrays = [is_tensor(k) and not is_number(k) for k in parts]
         addressed = [addressed for k, n, is_array in zip(parts, covered, arrays)
                      for addressed in ([slice(None)] * n if is_array else [k])]
         target = getitem(input, tuple(addressed))
@@ -153,8 +152,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 
 def _set_on_device(input: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     """input[keys] = value where elements are not in host memory: at positions that are computed on the host."""
-    if not (len(keys) == 1 and _is_truth(keys[0])):
-        _expanded(keys, input.ndim)                        # which refuses what is no subscript
+    if not (len(keys) == 1 and is_truth(keys[0])):
+        expanded(keys, input.ndim)                        # which refuses what is no subscript
     value = as_real(value, input)
     places = np.arange(input.numel()).reshape(input.shape)
     at = np.asarray(places[tuple(as_array(k) if is_tensor(k) else k for k in keys)])
@@ -168,26 +167,12 @@ def _set_on_device(input: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     copy_(input, f["reshape"](flat, input.shape))
 
 
-def _number_of(k: Any) -> Any:
-    """An index that is a tensor of one number as that number."""
-    if type(k) is int and not -2**63 <= k < 2**63:
-        raise UserIndexError(f"index {k} is out of range for any dimension"[-200:], code="MLC0366", loc=user_loc())
-    return k.item() if isinstance(k, Tensor) and not isinstance(k, Tracer) and not k.shape and not _is_mask(k) else k
-
-
 OPERATIONS["getitem"] = getitem
 SYNTAX["setitem"] = setitem
 
 
-def _listed(k: Any) -> Any:
-    """A list or a range of integers is an array of them, one of numbers that are computed a tensor."""
-    if isinstance(k, list) and any(isinstance(n, Tracer) and not n.shape for n in k):
-        return OPERATIONS["stack"]([n if is_tensor(n) else OPERATIONS["tensor"](n) for n in k])
-    return as_array([*k]) if isinstance(k, list | range) else k
-
-
 def _basic(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
-    return tuple(_static_python(k) for k in _expanded(keys, rank))
+    return tuple(_static_python(k) for k in expanded(keys, rank))
 
 
 def _static_python(k: Any) -> Any:
@@ -198,51 +183,10 @@ def _static_python(k: Any) -> Any:
     return None if k is None else plain_int(k, "index")
 
 
-def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
-    """One key per dimension, and None for each new one."""
-    for k in keys:
-        if _is_truth(k):
-            raise UserTypeError("one truth value is no index beside others", code="MLC0369",
-                                hint="use mlc.where(condition, a, b)")
-        if not (k is None or k is Ellipsis or isinstance(k, slice | Size) or is_tensor(k) or hasattr(k, "__index__")):
-            raise UserTypeError(f"{type(k).__name__} is no index", code="MLC0369")
-    used = sum(k.ndim if _is_mask(k) else 1 for k in keys if k is not None and not isinstance(k, EllipsisType))
-    dots = sum(1 for k in keys if isinstance(k, EllipsisType))
-    if used > rank or dots > 1:
-        what = f"{used} indices for {rank} dimensions" if used > rank else "more than one ... in an index"
-        raise UserIndexError(what, code="MLC0366")
-    rest = [slice(None)] * (rank - used)
-    if not dots:
-        return [*keys, *rest]
-    out: list[Any] = []
-    for k in keys:
-        out += rest if isinstance(k, EllipsisType) else [k]
-    return out
-
-
-def _is_mask(k: Any) -> bool:
-    return is_tensor(k) and "bool" in str(k.dtype)
-
-
-def _is_truth(k: Any) -> bool:
-    """Whether an index is one truth value: as an only index, it picks all of the array or nothing."""
-    return isinstance(k, bool | np.bool_) or (_is_mask(k) and not k.ndim)
-
-
-def _row_of(k: Any) -> Any:
-    """A truth value as a mask of one element."""
-    return OPERATIONS["reshape"](k, (1,)) if isinstance(k, Tensor) else np.asarray(k).reshape(1)
-
-
-def _is_number(k: Any) -> bool:
-    """Whether an index that is a tensor is one integer."""
-    return not k.ndim and not _is_mask(k)
-
-
 def _static(k: Any) -> Any:
     """A key as a hashable value: an integer, (start, stop, step), None, "array", or "mask" for one of truth values."""
     if is_tensor(k):
-        return "mask" if _is_mask(k) else "array"
+        return "mask" if is_mask(k) else "array"
     if isinstance(k, slice):
         return tuple(x if x is None or isinstance(x, Size) else plain_int(x, "slice bound")
                      for x in (k.start, k.stop, k.step))
@@ -294,11 +238,11 @@ def coordinates_of(x: Tracer, indices: Sequence[Tracer]) -> tuple[Tracer, list[D
 
     Returns the index, the shape of x with those dimensions made one, and the broadcast shape of the indices.
     """
-    used = sum(i.ndim if _is_mask(i) else 1 for i in indices)
+    used = sum(i.ndim if is_mask(i) else 1 for i in indices)
     if used > x.ndim or not indices:
         raise UserIndexError(f"{used} indices for {x.ndim} dimensions", code="MLC0366")
     arrays: Sequence[Operand] = indices
-    keys: Sequence[Any] = ["mask" if _is_mask(i) else "array" for i in indices]
+    keys: Sequence[Any] = ["mask" if is_mask(i) else "array" for i in indices]
     seen = x
     if "mask" in keys:
         seen, keys, arrays = _without_masks(x, keys, arrays)
@@ -473,7 +417,7 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
     return low, high, step
 
 
-@operation()
+@operation(stored={"src": "input"})
 def _copied(input: Operand, src: Operand) -> Tensor:
     """The elements of `src`, broadcast to the shape of `input` and converted to its dtype."""
     x, src = tracer(input), as_real(src, input)

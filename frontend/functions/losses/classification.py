@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
@@ -202,16 +201,13 @@ def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None
     x, t = of_same_shape(input, target)
     if x.type.dtype.is_complex:
         raise UserTypeError(f"probabilities are real, found elements of {of_ir(x.type.dtype).name}", code="MLC0785")
-    loss = -(t * _bounded_log(x, E.log, x) + (1 - t) * _bounded_log(1 - x, E.log1p, -x))
+    steepest = min(1e12, E.LARGEST[x.type.dtype])
+    near, fixed = x * (1 - x) < 1 / steepest, E.detach(x)
+    inside = E.where(near, 0.5, x)
+    there = -(t * E.maximum(E.log(fixed), -100.0) + (1 - t) * E.maximum(E.log1p(-fixed), -100.0))
+    there = there + (x - fixed) * (fixed - t) * steepest   # of the derivative (x - t) / (x (1 - x)), bounded
+    loss = E.where(near, there, -(t * E.log(inside) + (1 - t) * E.log1p(-inside)))
     return reduced(loss if weight is None else loss * tracer(weight), reduction)
-
-
-def _bounded_log(x: Tensor, log: Callable[[Operand], Tensor], argument: Tensor) -> Tensor:
-    """Clamp log x = log(argument) to at least -100 and its derivative to at most 10^12, as PyTorch does."""
-    steepest = min(1e12, E.LARGEST[tracer(x).type.dtype])
-    small = x < 1 / steepest
-    beyond = E.detach(E.maximum(log(argument), -100.0)) + (x - E.detach(x)) * steepest
-    return E.where(small, beyond, log(E.where(small, 0.5, argument)))
 
 
 @operation(autocast="fp32")

@@ -107,9 +107,10 @@ def digamma(input: Operand) -> Tensor:
 
 def _digamma(x: Tensor) -> Tensor:
     low = x < 0.5
-    angle = math.pi * E.where(low & E.isfinite(x), _distance(x), 0.25)
+    angle = math.pi * E.where(low & E.isfinite(x) & (x != 0), _distance(x), 0.25)
     positive = _digamma_above(E.where(low, 1.0 - x, x))
     out = E.where(low, positive - math.pi / G.tan(angle), positive)
+    out = E.where(x == 0, -1 / x, out)                     # the infinity of the sign of -x
     return E.where((x < 0) & ((x == E.round(x)) | E.isinf(x)), math.nan, out)
 
 
