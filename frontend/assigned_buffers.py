@@ -10,8 +10,10 @@ from mlc.frontend.captures import Captures
 from mlc.frontend.refusals import refusal
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.tracer import Tracer
+from mlc.frontend.tree import AttributeTree
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.types import TensorType, from_numpy
+from mlc.ir.weak_references import WeakTable
 
 
 @dataclass(frozen=True)
@@ -50,22 +52,52 @@ def check(found: Sequence[AssignedBuffer], captures: Captures | None, reached: A
         return
     for buffer in found:
         why = _why_not(buffer, [x for x in found if x is not buffer], captures) or _why_fixed(
-            buffer.before, captures, reached)
+            buffer.before, buffer.module, buffer.name, captures, reached)
         if not why and any(kind == "captured" and x[0] is buffer.before for kind, x in outputs):
             why = "the tensor that it was before is returned"
         if why:
             raise _refusal(buffer.path, why, buffer.name, loc)
         captures.replace(buffer.module, buffer.name, buffer.before)
-    for module, name in reached.assigned:                  # by other calls
+        reached.drop(buffer.before)                        # which the program may have no more use for
+    captures.assigned.clear()
+    for module, name in _assigned_by_calls(reached):
         x = getattr(module, name, None)
         if type(x) is not Tensor or any(module is b.module and name == b.name for b in found):
             continue
         used = captures.known(x) is not None or any(x is y for y in (*captures.given, *captures.read))
-        why = _why_fixed(x, captures, reached) if used else ""
+        why = _why_fixed(x, module, name, captures, reached) if used else ""
         if not why:
             captures.replace(module, name, x)
+            reached.drop(x)
         elif name in reached.replaced.get(id(module), ()):
             raise _refusal(f"{type(module).__name__}.{name}", why, name, loc)
+    for buffer in found:
+        _known.add(buffer.module, buffer.name)
+
+
+class _Known:
+    """The names of the buffers of each module that calls of compiled functions assign."""
+
+    def __init__(self) -> None:
+        self._modules = WeakTable[int, Any]()
+        self._names: dict[int, set[str]] = {}
+
+    def names(self, module: Any) -> set[str]:
+        return self._names[id(module)] if self._modules.get(id(module)) is module else set()
+
+    def add(self, module: Any, name: str) -> None:
+        names = self.names(module) | {name}
+        self._modules.put(id(module), module)
+        self._names = {key: x for key, x in self._names.items() if self._modules.get(key) is not None}
+        self._names[id(module)] = names
+
+
+_known = _Known()
+
+
+def _assigned_by_calls(reached: Any) -> list[tuple[Any, str]]:
+    """The modules and names of buffers that a function reaches and that calls assign, of it or another function."""
+    return [(x, name) for x in reached.objects() if isinstance(x, AttributeTree) for name in _known.names(x)]
 
 
 def _refusal(path: str, why: str, name: str, loc: Loc) -> UserError:
@@ -73,11 +105,11 @@ def _refusal(path: str, why: str, name: str, loc: Loc) -> UserError:
                    hint=f"change it in place, as by self.{name}.copy_(...)")
 
 
-def _why_fixed(x: Tensor, captures: Captures, reached: Any) -> str:
+def _why_fixed(x: Tensor, module: Any, name: str, captures: Captures, reached: Any) -> str:
     """Why a buffer cannot be an input whatever tensor it is; "" if it can."""
     if any(x is y for y in (*captures.given, *captures.read)):
         return "the tensor that it was before is an argument, or its elements are read while the function is recorded"
-    if sum(x is y for y in reached.held()) != 1:
+    if reached.holds_elsewhere(x, module, name):
         return "the tensor that it was before is held elsewhere, too"
     return ""
 

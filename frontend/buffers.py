@@ -15,7 +15,16 @@ from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import state
 from mlc.ir.diag import UserError
+
+
+def is_called() -> bool:
+    """Whether what is recorded is the outermost function, or one that it calls, once: no transformed one."""
+    trace = state.trace
+    while trace is not None and trace.is_call:
+        trace = trace.parent
+    return trace is None or trace.parent is None
 
 
 class _InProgress(threading.local):
@@ -64,7 +73,7 @@ class Buffers:
             held, (owner, name) = self.before[i], self.slots[i]
             if type(held) is not Tensor:
                 continue
-            if mode.captures is None:
+            if mode.captures is None or not is_called():
                 raise UserError(f"{type(owner).__name__}.{name} is assigned, but the module is no argument of the "
                                 "function that is recorded: the new value would be lost", code="MLC0384",
                                 loc=user_loc(), hint="pass the module as an argument, or call its eval() first")

@@ -100,6 +100,10 @@ class CapturedKey:
     def operand(self, given: Sequence[Any]) -> Tensor:
         return self.generator.next_key()  # type: ignore[no-any-return]
 
+    def words(self) -> Any:
+        """The key of a call, as an array that is not to be changed."""
+        return self.generator._taken()
+
 
 class GradientState:
     """`grad` of a tensor while a function is recorded.

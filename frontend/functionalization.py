@@ -88,8 +88,11 @@ def is_rearranged(x: Tracer, asks: bool = True) -> bool:
     return captures is not None and isinstance(base, Tracer) and not captures.is_in_order(base, asks)
 
 
-def lies_in_order(x: Tracer) -> bool | None:
+def lies_in_order(x: Any) -> bool | None:
     """Whether the elements of x lie in memory in row-major order; None if that is not known."""
+    x = captured(x)
+    if not isinstance(x, Tracer):
+        return None                                        # plain data, which tells
     base = base_of(x)
     if not is_rearranged(x):
         return None if x.maybe and isinstance(x.value.op, T.Reshape) else True

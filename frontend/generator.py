@@ -50,7 +50,7 @@ class Draws:
 
     def next(self, generator: Generator) -> Tracer:
         if self._drawn == len(self._keys):
-            self._keys.append(generator._taken())
+            self._keys.append(generator._taken().copy())
         self._drawn += 1
         return as_tracer(wrap(self._keys[self._drawn - 1]))
 
@@ -276,9 +276,10 @@ class Generator:
         """The next key, as two words."""
         if not _once.allowed:
             self.check_draw(recorded=False)
-        return self._taken()
+        return self._taken().copy()
 
     def _taken(self) -> Array:
+        """The next key, as two words of an array that is not to be changed."""
         with self._lock:
             block, place = divmod(self._count, BLOCK)
             if block != self._block:
@@ -288,7 +289,7 @@ class Generator:
                                                       at.astype(np.uint32)), 1)
                 self._block = block
             self._count += 1
-            return self._keys[place].copy()  # type: ignore[no-any-return]
+            return self._keys[place]  # type: ignore[no-any-return]
 
     def next_key(self) -> Tensor:
         """Draw a key for the functions of `mlc.random`.

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU
-from mlc.frontend.memory_format import channels_last, channels_last_3d, check_memory_format
+from mlc.frontend.memory_format import channels_last, channels_last_3d, check_memory_format, contiguous_format
+from mlc.frontend.methods import SYNTAX
 from mlc.frontend.sparse.layout import layout, strided
 
 if TYPE_CHECKING:
@@ -108,6 +110,10 @@ class MemoryLayout:
             (True, False)
         """
         check_memory_format(memory_format)
+        if mode.captures is not None and memory_format in (None, contiguous_format):
+            found = SYNTAX["lies_in_order"](self)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
         array = self.backing_array
         if memory_format in (channels_last, channels_last_3d):
             if self.ndim != (4 if memory_format is channels_last else 5):

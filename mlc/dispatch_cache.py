@@ -168,11 +168,8 @@ class State:
             return
         self.reached += captures.hooks
         self.read += captures.read
-        own = self.reached[0]
-        own.assigned += [(module, name) for module, name, _ in recorded.replaced
-                         if not any(module is m and name == n for m, n in own.assigned)]
         for module, name in captures.replaced:
-            own.replaced.setdefault(id(module), set()).add(name)
+            self.reached[0].replaced.setdefault(id(module), set()).add(name)
         names = names_read(self.reached)
         for reached in self.reached:
             reached.loosen(self.read, captures.numbers, captures.hosts, names)
@@ -228,7 +225,6 @@ class DispatchCache:
         self.lock = threading.RLock()
         self._signature = signature
         self.states = 0
-        self._assigned: list[tuple[Any, str]] = []         # buffers of modules that calls assign
         self._states: list[State] = []                     # most recently used first
         self._python: set[Any] = set()
 
@@ -249,7 +245,6 @@ class DispatchCache:
             found = next((s for s in self._states if s.holds()), None)
             if found is None:
                 found, self.states = State(Reached({"": self._signature.f})), self.states + 1
-                found.reached[0].assigned = self._assigned
             self._states = [found, *(s for s in self._states if s is not found)][:self.most]
             return found
 

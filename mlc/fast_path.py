@@ -184,7 +184,7 @@ def _writer_of_number(source: CapturedNumber, array: Any) -> Callable[[], None]:
 
 def _writer_of_key(source: CapturedKey, array: Any) -> Callable[[], None]:
     def write() -> None:
-        array[:] = source.operand(())._array
+        array[:] = source.words()
 
     return write
 

@@ -62,6 +62,7 @@ CASES = [
     # losses
     *(C(NN + n, U(0.1, 0.9, 5), U(0, 1, 5), weight=P(5), reduction=r, constant=(1,)) for r in REDUCED
       for n in ("binary_cross_entropy", "binary_cross_entropy_with_logits")),
+    *(C(NN + n, F(5), F(5), weight=P(5), reduction=r) for n in ("mse_loss", "l1_loss", "huber_loss") for r in REDUCED),
     *(C(NN + n, F(5), S(5), reduction=r, constant=(1,)) for n in ("hinge_embedding_loss", "soft_margin_loss")
       for r in ("sum", "none")), C(NN + "hinge_embedding_loss", F(5), S(5), margin=0.3, constant=(1,)),
     *(C(NN + "margin_ranking_loss", F(5), F(5), S(5), reduction=r, constant=(2,)) for r in ("sum", "none")),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -120,3 +123,36 @@ def test_a_tensor_of_another_shape_is_compiled_for() -> None:
     f(mlc.ones(2))
     m.a, m.w = mlc.zeros(3), nn.Parameter(mlc.ones(3))
     assert f(mlc.ones(3)).item() == 3 and m.a.tolist() == [1, 1, 1]
+
+
+def test_other_shapes_and_other_functions_take_what_was_assigned_last() -> None:
+    """And are compiled once: the buffer is any tensor to them."""
+    m: Any = make(lambda m, x: add(m, x.sum(0)), a=mlc.zeros(2))
+    f, reader = mlc.compile(lambda x: m(x)), mlc.compile(lambda x: x + m.a)
+    for rows in (1, 1, 2, 1, 2, 3):
+        f(mlc.ones(rows, 2))
+        assert reader(mlc.zeros(2)).tolist() == m.a.tolist()
+    assert m.a.tolist() == [10, 10] and len(f.reports) <= 3 and len(reader.reports) == 1
+
+
+def test_modules_and_buffers_that_are_replaced_are_given_up() -> None:
+    holder, gone = types.SimpleNamespace(), []
+    f = mlc.compile(lambda x: holder.m(x))
+    for _ in range(20):
+        holder.m = make(add, a=mlc.zeros(2))
+        gone += [weakref.ref(holder.m)]
+        f(mlc.ones(2))
+    first = weakref.ref(holder.m.a)
+    f(mlc.ones(2))
+    gc.collect()
+    assert sum(m() is not None for m in gone) < 10 and first() is None
+
+
+@pytest.mark.parametrize("transform", [
+    lambda m: lambda x: mlc.grad(lambda x: m(x).sum())(x), mlc.vmap, lambda m: lambda x: mlc.jvp(m, (x,), (x,))])
+def test_transformed_functions_assign_nothing(transform: Any) -> None:
+    m = make(add, a=mlc.zeros(2))
+    for run in (transform(m), mlc.compile(transform(m))):
+        with pytest.raises(mlc.UserError, match="MLC0384"):
+            run(mlc.ones(2))
+    assert m.a.tolist() == [0, 0]  # type: ignore[attr-defined]

@@ -65,3 +65,18 @@ def test_a_captured_tensor_in_another_order_is_found() -> None:
     assert f(mlc.zeros(4)).tolist() == [0, 1, 2, 3]
     held[0] = held[0].t()
     assert f(mlc.zeros(4)).tolist() == [0, 2, 1, 3]
+
+
+def test_a_captured_tensor_may_get_elements_in_another_order() -> None:
+    t = mlc.arange(4.0).reshape(2, 2)
+
+    @mlc.compile
+    def f() -> Any:
+        y = t.contiguous()
+        y.add_(100)
+        return t * 1, t.is_contiguous()
+
+    assert f()[0].tolist() == [[100, 101], [102, 103]]
+    t.data = mlc.arange(4.0).reshape(2, 2).t()
+    found, ordered = f()
+    assert found.tolist() == t.tolist() == [[0, 2], [1, 3]] and not ordered

@@ -67,7 +67,6 @@ class Reached:
     named      the names and strings in the code of each function of the program, by its id
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
     replaced   names of buffers that are inputs, whatever tensor they are, by the ids of their modules
-    assigned   the modules and names of all buffers that calls assign, in this state or another one
     clear      whether all that is reached is known to read attributes by the names in its code alone
     """
 
@@ -79,7 +78,6 @@ class Reached:
         self.named: dict[int, frozenset[str]] = {}
         self.free: set[int] = set()
         self.replaced: dict[int, set[str]] = {}
-        self.assigned: list[tuple[Any, str]] = []
         self.clear = True
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = []
@@ -94,10 +92,20 @@ class Reached:
         """All that has been reached: functions, containers and other objects, but no immutable values."""
         return self._seen.values()
 
-    def held(self) -> Iterator[Any]:
-        """The values of all places."""
+    def holds_elsewhere(self, x: Any, owner: Any, name: str) -> bool:
+        """Whether an attribute of an object has a value that another place has, too."""
         for place in self.places:
-            yield from place.values
+            if isinstance(place, Attributes):              # all of them as they are now, those not guarded among them
+                if any(v is x and not (place.x is owner and k == name) for k, v in vars(place.x).items()):
+                    return True
+            elif any(v is x for v in place.values):
+                return True
+        return False
+
+    def drop(self, x: Any) -> None:
+        """Guard and keep an object no more."""
+        self.places = [place for place in self.places if place.x is not x]
+        self._seen.pop(id(x), None)
 
     def change(self) -> str | None:
         """The path of the first change."""

@@ -11,7 +11,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.autograd.copy_node import same_elements
 from mlc.frontend.devices import BackingArray, as_device
 from mlc.frontend.dtypes import as_dtype, as_ir
-from mlc.frontend.functionalization import another
+from mlc.frontend.functionalization import another, captured
 from mlc.frontend.functionalization import contiguous as rearranged
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.memory_format import check_memory_format
@@ -173,6 +173,8 @@ def contiguous(input: Operand, memory_format: Any = None) -> Tensor:
                 [1., 1.]], dtype=mlc.float32)
     """
     check_memory_format(memory_format)
+    if state.trace is not None:
+        input = captured(input)
     if isinstance(input, Tracer):
         return rearranged(input)
     array = as_backing_array(input)

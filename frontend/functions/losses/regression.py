@@ -25,6 +25,16 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
     return loss
 
 
+def weighted(loss: Tensor, weight: Operand, reduction: str, by_weights: bool = True) -> Tensor:
+    """The losses times weights of their shape, reduced; "mean" divides by the sum of the weights, or by their number
+    where `by_weights` is false."""
+    if weight is None:
+        return reduced(loss, reduction)
+    a, b = of_same_shape(loss, weight)
+    loss = a * b
+    return R.sum(loss) / R.sum(b) if by_weights and reduction == "mean" else reduced(loss, reduction)
+
+
 def of_same_shape(a: Operand, b: Operand, hint: str = "broadcast one of them first, if that is what is meant"
                   ) -> list[Tracer]:
     xs = together(a, b, floating=True)
@@ -37,7 +47,7 @@ def of_same_shape(a: Operand, b: Operand, hint: str = "broadcast one of them fir
 
 
 @operation(autocast="fp32")
-def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
+def mse_loss(input: Operand, target: Operand, reduction: str = "mean", weight: Operand = None) -> Tensor:
     """(input - target) ** 2, the squared error, reduced.
 
     Unlike PyTorch's, it does not broadcast.
@@ -46,6 +56,7 @@ def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor
         input: Tensor; integers become float32.
         target: Tensor of the shape of `input`.
         reduction: "mean" or "sum" of the losses, or "none" for each of them.
+        weight: Factor of each loss, of the same shape; "mean" is the sum over that of the weights then. None for 1.
 
     Returns:
         0-d tensor of floats; for "none", the losses.
@@ -58,11 +69,11 @@ def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor
         tensor(2.125, dtype=mlc.float32)
     """
     a, b = reals(*of_same_shape(input, target))
-    return reduced(E.square(a - b), reduction)
+    return weighted(E.square(a - b), weight, reduction)
 
 
 @operation(autocast="fp32")
-def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
+def l1_loss(input: Operand, target: Operand, reduction: str = "mean", weight: Operand = None) -> Tensor:
     """|input - target|, the absolute error, reduced.
 
     Unlike PyTorch's, it does not broadcast.
@@ -71,6 +82,7 @@ def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
         input: Tensor; integers become float32.
         target: Tensor of the shape of `input`.
         reduction: "mean" or "sum" of the losses, or "none" for each of them.
+        weight: Factor of each loss, of the same shape; "mean" is the sum over that of the weights then. None for 1.
 
     Returns:
         0-d tensor of floats; for "none", the losses.
@@ -83,11 +95,12 @@ def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
         tensor(1.25, dtype=mlc.float32)
     """
     a, b = of_same_shape(input, target)
-    return reduced(E.abs(a - b), reduction)
+    return weighted(E.abs(a - b), weight, reduction)
 
 
 @operation(autocast="fp32")
-def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: float = 1.0,
+               weight: Operand = None) -> Tensor:
     """d ** 2 / 2 where d = |input - target| <= delta, delta * (d - delta / 2) elsewhere, reduced (Huber 1964).
 
     Args:
@@ -95,6 +108,7 @@ def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: 
         target: Tensor of the shape of `input`.
         reduction: "mean" or "sum" of the losses, or "none" for each of them.
         delta: Where the loss changes from quadratic to linear.
+        weight: Factor of each loss, of the same shape; "mean" is the mean of the weighted losses then. None for 1.
 
     Returns:
         0-d tensor of floats; for "none", the losses.
@@ -111,7 +125,7 @@ def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: 
         raise UserError(f"delta = {delta}, expected more than 0", code="MLC0360")
     a, b = of_same_shape(input, target)
     d = E.abs(a - b)
-    return reduced(E.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
+    return weighted(E.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), weight, reduction, False)
 
 
 @operation(autocast="fp32")
