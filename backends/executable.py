@@ -26,7 +26,7 @@ from mlc.backends.target import Target
 from mlc.ir import abi
 from mlc.ir.abi import ALLOWED_EXTERNALS, Context, Interface
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError, UserError, UserMemoryError, UserTypeError
+from mlc.ir.diag import BackendError, Error, UserError, UserMemoryError, UserTypeError
 from mlc.ir.profiling import enter
 
 Array = np.ndarray[Any, Any]
@@ -159,8 +159,9 @@ class Entry(ArgumentChecks):
             results = [inputs[a] if a >= 0 else new_array(shape, dtype)
                        for a, (shape, dtype) in zip(interface.aliases, given)]
         except MemoryError as error:
-            raise UserMemoryError(f"{interface.name}: its results do not fit in memory: {error}",
-                                  code="MLC0328") from None
+            why = error.message if isinstance(error, Error) else error
+            raise UserMemoryError(f"{interface.name}: its results do not fit in memory: {why}", code="MLC0328",
+                                  hint="make the arrays smaller, or compute in parts") from None
         self._enter(pointers, [env[name] for name in interface.symbols],
                     [pointers[a] if a >= 0 else data_address(r) for a, r in zip(interface.aliases, results)])
         return results

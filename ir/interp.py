@@ -72,6 +72,7 @@ class Interpreter:
         self.watch = watch
         self.functions = {op.attrs["sym_name"]: op for op in module.regions[0].block if "sym_name" in op.attrs}
         self.steps = 0
+        self.active: list[str] = []              # the functions that are being called, outermost first
         self.globals: dict[str, Any] = {}
         self.heap = Heap()
         self.ranks: Ranks | None = None
@@ -116,8 +117,17 @@ class Interpreter:
             raise UserError(f"@{name} takes {len(entry.args)} arguments, got {len(args)}", code="MLC0321")
         frame = self.frame()
         bind_sizes([a.type for a in entry.args], args, frame.sizes)
-        with np.errstate(all="ignore"):
-            return frame.run(function.regions[0], args)
+        self.active.append(name)
+        try:
+            with np.errstate(all="ignore"):
+                return frame.run(function.regions[0], args)
+        except RecursionError:                   # its place is that of the call
+            if self.active.count(name) == 1:
+                raise
+            raise IRError(f"@{name} is recursive through this call, so its memory is unbounded", code="MLC0162") \
+                from None
+        finally:
+            self.active.pop()
 
 
 class Frame:

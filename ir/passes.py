@@ -8,23 +8,23 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
-from mlc.ir import changes, logs
+from mlc.ir import changes, logs, pass_options
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, InternalError, IRError, UserError, UserMemoryError
+from mlc.ir.diag import UNKNOWN, Error, InternalError, IRError, Loc, UserError, UserMemoryError
 from mlc.ir.difference import compared, folded
 from mlc.ir.files import write_text
-from mlc.ir.machine import Machine
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import ModuleType
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,11 @@ class Pass:
         import inspect
         return {p.name: p.default for p in list(inspect.signature(self.run).parameters.values())[1:]}
 
+    @cached_property
+    def kinds(self) -> Mapping[str, pass_options.Kinds]:
+        """The classes that the values of each option may have."""
+        return pass_options.kinds_of(self.run)
+
     @property
     def summary(self) -> str:
         return (sys.modules[self.run.__module__].__doc__ or "").strip().splitlines()[0]
@@ -99,9 +104,9 @@ def find_pass(name: str) -> Pass:
     try:
         found = getattr(sys.modules.get(path), "PASS", None)
         if found is None:                                  # or another thread is importing it, which this waits for
-            found = getattr(importlib.import_module(path), "PASS", None)
+            found = getattr(_imported(path, "." in module), "PASS", None)
     except ModuleNotFoundError as error:
-        if error.name is None or not path.startswith(error.name):
+        if not _is_missing(path, error):
             raise
         found = None
     if found is None and path in sys.modules:
@@ -114,6 +119,36 @@ def find_pass(name: str) -> Pass:
         raise UserError(f"there is no pass {name!r}", code="MLC0330",
                         hint=f"did you mean {near[0]}?" if near else "see `mlc passes`")
     return found  # type: ignore[no-any-return]
+
+
+def _imported(path: str, own: bool) -> ModuleType:
+    """A module by its path; UserError if it is the user's `own`, is there, and cannot be imported."""
+    try:
+        return importlib.import_module(path)
+    except Exception as error:
+        if not own or isinstance(error, Error) or _is_missing(path, error):
+            raise
+        raise _not_imported(path, error) from error
+
+
+def _is_missing(path: str, error: Exception) -> bool:
+    """Whether the error is that there is no such module, or no package that it would be in."""
+    return isinstance(error, ModuleNotFoundError) and f"{path}.".startswith(f"{error.name}.")
+
+
+def _not_imported(path: str, error: Exception) -> UserError:
+    """The error of the module of a user's own pass, at its line there."""
+    text, loc = str(error), UNKNOWN
+    if isinstance(error, SyntaxError) and error.filename:
+        text, loc = error.msg, Loc(error.filename, error.lineno or 0, error.offset or 0)
+    else:
+        importers = (__file__, importlib.__file__)
+        frames = [f for f in traceback.extract_tb(error.__traceback__)
+                  if f.filename not in importers and not f.filename.startswith("<frozen ")]
+        if frames:
+            loc = Loc(frames[0].filename, frames[0].lineno or 0)
+    return UserError(f"the pass {path} cannot be imported: {type(error).__name__}: {text}", code="MLC0398", loc=loc,
+                     hint="correct the module, which python -m " + path + " imports too")
 
 
 def pass_names() -> list[str]:
@@ -132,6 +167,9 @@ class Step:
     transform: Pass
     options: tuple[tuple[str, Any], ...] = ()
 
+    def __post_init__(self) -> None:
+        pass_options.check(self.transform.name, self.options, self.transform.kinds)
+
     def apply(self, module: Op, number: int = 0, **more: Any) -> Any:
         """Run the pass, at position `number` of its pipeline, with the optional changes that are enabled."""
         with changes.considered(f"{number:02d} {self.transform.name}", module):
@@ -140,7 +178,7 @@ class Step:
             return self.transform.run(module, **{**dict(self.options), **more})
 
     def __str__(self) -> str:
-        text = ",".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in self.options)
+        text = ",".join(f"{k}={pass_options.text_of(v)}" for k, v in self.options)
         return f"{self.transform.name}{{{text}}}" if text else self.transform.name
 
 
@@ -239,16 +277,25 @@ class Pipeline:
                                                  "into arguments")
             out_of_memory.__cause__ = error
             return out_of_memory
-        if ins.reproducer is not None:
-            write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[index:])))
+        unwritten = None if ins.reproducer is None else _write_reproducer(ins.reproducer, before, self.steps[index:])
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
                                 f"{error.message if isinstance(error, Error) else error}",
-                                loc=getattr(error, "loc", None) or Error("").loc, notes=notes)
-        if ins.reproducer is not None:
+                                loc=getattr(error, "loc", None) or Error("").loc,
+                                notes=notes if unwritten is None else (*notes, unwritten))
+        if ins.reproducer is not None and unwritten is None:
             wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[index:])}"
             wrapped.hint = f"replay it with: {wrapped.reproducer}"
         wrapped.__cause__ = error
         return wrapped
+
+
+def _write_reproducer(path: Path, before: str, steps: Sequence[Step]) -> str | None:
+    """Write a reproducer of a failure, which is worth more; where that is not possible, a note that says why."""
+    try:
+        write_reproducer(path, before, ",".join(map(str, steps)))
+    except OSError as error:
+        return f"no file replays it: cannot write {path}: {error.strerror or error}"
+    return None
 
 
 def _place(step: Step, error: Exception) -> tuple[str, ...]:
@@ -345,26 +392,10 @@ def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
     defaults = transform.defaults
     out: list[tuple[str, Any]] = []
     for item in re.split(r"[\s,]+", text.strip()) if text.strip() else []:
-        key, _, value = item.partition("=")
+        key, equals, value = item.partition("=")
         key = key.replace("-", "_")
         if key not in defaults:
             raise UserError(f"pass {transform.name} has no option {key!r}", code="MLC0333",
                             hint=f"it has {', '.join(defaults)}" if defaults else "it has none")
-        default = defaults[key]
-        if isinstance(default, Machine):
-            out.append((key, type(default).parse(value)))
-            continue
-        if isinstance(default, bool | int) and type(_value(value)) is not type(default):
-            kind = "true or false" if isinstance(default, bool) else "a whole number"
-            raise UserError(f"pass {transform.name}: {key} = {value!r} is not {kind}", code="MLC0333")
-        out.append((key, _value(value)))
+        out.append((key, pass_options.parsed(transform.name, key, value if equals else None, transform.kinds[key])))
     return tuple(out)
-
-
-def _value(text: str) -> Any:
-    if text in ("", "true", "false"):
-        return text != "false"
-    try:
-        return int(text)
-    except ValueError:
-        return text

@@ -18,6 +18,7 @@ import numpy as np
 
 from mlc.dialects import arith, tensor
 from mlc.ir.core import Op, Value
+from mlc.ir.diag import UserError
 from mlc.ir.passes import Pass
 from mlc.ir.rewrite import Counters, Outcome, Rule, apply_rules, rules_for
 from mlc.ir.types import Type
@@ -71,6 +72,9 @@ def is_constant(value: Value) -> bool:
 
 def run(module: Op, fast: bool = False, limit: int | None = None) -> Counters:
     """Rewrite to a fixed point. `fast` allows rules that change IEEE results; `limit` bounds the number of rewrites."""
+    if limit is not None and limit < 0:
+        raise UserError(f"pass canonicalize: limit = {limit} is negative", code="MLC0333",
+                        hint="give the number of rewrites after which it stops")
     with np.errstate(all="ignore"):              # folding yields infinities and wraps integers like the operations
         return apply_rules(module, "canonicalize", partial(rules, fast=fast), Counters(limit=limit), simplify)
 

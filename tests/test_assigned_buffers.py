@@ -155,4 +155,4 @@ def test_transformed_functions_assign_nothing(transform: Any) -> None:
     for run in (transform(m), mlc.compile(transform(m))):
         with pytest.raises(mlc.UserError, match="MLC0384"):
             run(mlc.ones(2))
-    assert m.a.tolist() == [0, 0]  # type: ignore[attr-defined]
+    assert m.a.tolist() == [0, 0]

@@ -195,3 +195,11 @@ def test_a_function_that_calls_itself_has_no_arena() -> None:
     np.testing.assert_allclose(run_function(parse_module(RECURSIVE), "main", [x, c])[0], np.exp(x), rtol=1e-6)
     with pytest.raises(IRError, match=r"@f is recursive through this call"):
         pipeline.lower(parse_module(RECURSIVE))
+
+
+def test_a_recursion_without_end_is_refused_by_the_interpreter_too() -> None:
+    with pytest.raises(IRError, match=r":2:\d+: error\[MLC0162\]: @f is recursive through this call"):
+        run_function(parse_module("""func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+          %0 = func.call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>
+          func.return %0 : tensor<2xf32>
+        }""", "f.mlir"), "f", [numbers(2)])

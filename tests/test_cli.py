@@ -132,6 +132,9 @@ def test_without_a_command(run: Run) -> None:
     ("opt model.mlir -p fuse{max=3}", 2, "MLC0333.*max_ops"),
     ("opt model.mlir -p fuse{max_ops=many}", 2, "MLC0333.*a whole number"),
     ("opt model.mlir -p canonicalize{fast=2}", 2, "MLC0333.*true or false"),
+    ("opt model.mlir -p canonicalize{limit=abc}", 2, "MLC0333.*limit = 'abc' is not a whole number or none"),
+    ("opt model.mlir -p canonicalize{limit=-1}", 2, "MLC0333.*limit = -1 is negative"),
+    ("opt model.mlir -p fix_numerics{products}", 2, "MLC0333.*products needs a value"),
     ("opt model.mlir -p fuse{", 2, "MLC0332"),
     ("opt model.mlir -p bufferize,fix_numerics", 2, "MLC0331"),
     ("opt missing.mlir", 2, "MLC0201.*missing.mlir"),
@@ -157,9 +160,13 @@ def test_without_a_command(run: Run) -> None:
     ("compile model.py:predict --emit=asm,obj", 2, "MLC0391.*-o DIR"),
     ("compile missing.py:f", 2, "MLC0392.*missing.py"),
     ("compile model.mlir:other", 2, "MLC0399.*@main"),
+    ("compile model.mlir:main -o net.so", 2, "MLC0399.*model.mlir is no source of a module.*object file"),
+    ("bench model.mlir --plot chart.bogus", 2, "MLC0391.*chart.bogus is no kind of chart.*.svg"),
     ("run model.mlir --args float[3]", 2, "MLC0397.*f32"),
     ("run model.mlir --sizes B", 2, "MLC0397"),
     ("run model.mlir --sizes Q=3", 2, "MLC0391.*there is no size Q"),
+    ("run model.mlir --sizes B=3,B=4", 2, "MLC0397.*B is 3 and 4"),
+    ("run model.mlir --args f32[2,16],f32[16,3] --sizes B=3", 2, "MLC0397.*size 0 of argument 0 is 2, where B is 3"),
     ("run model.mlir --inputs missing.npy", 2, "MLC0392"),
     ("run model.mlir --inputs model.py", 1, "MLC0387"),
     ("run model.mlir --entry mian", 2, "MLC0399.*did you mean @main"),
@@ -176,6 +183,19 @@ def test_usage_errors_have_a_code_and_a_hint(words: str, status: int, wanted: st
     assert err.count("error[") == 1 and "Traceback" not in err
     assert not out or words == "run fails.py"
     assert {p: p.read_bytes() for p in Path().iterdir() if p.is_file()} == before, "something was left behind"
+
+
+@pytest.mark.parametrize(("words", "closed", "status", "wanted"), [
+    ("opt model.mlir", ">&-", 2, "error[MLC0392]: cannot use stdout"), ("--help", ">&-", 2, "error[MLC0392]"),
+    ("passes", ">/dev/full", 2, "error[MLC0392]: cannot use"), ("--version", ">/dev/full", 2, "error[MLC0392]"),
+    ("opt -", "<&-", 2, "error[MLC0201]: cannot read <stdin>"), ("optt", "2>&-", 2, "")])
+def test_streams_that_are_closed_or_full(words: str, closed: str, status: int, wanted: str,
+                                         sample_folder: Path) -> None:
+    command = f"{sys.executable} -m mlc.tools.cli {words} {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=sample_folder, env=ENVIRONMENT, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == status and not done.stdout and wanted in done.stderr
+    assert done.stderr.count("error[") == bool(wanted) and "Traceback" not in done.stderr
 
 
 def test_files_that_end_themselves_or_change_the_folder(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,6 +479,31 @@ def test_a_crash_leaves_a_reproducer(run: Run, monkeypatch: pytest.MonkeyPatch) 
     again = run(*shlex.split(line[1])[1:], "--crash-reproducer", "again.mlir")
     assert again[0] == 101 and "an exp" in again[2]
     assert Path("again.mlir").read_text() == Path("mlc-crash.mlir").read_text()
+
+
+def test_a_failure_is_shown_where_no_file_can_hold_its_reproducer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("unwritable_package").mkdir()
+    Path("unwritable_package/crash.py").write_text(CRASHING_PASS)
+    Path("full").symlink_to("/dev/full")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    status, _, err = run("opt", "model.mlir", "-p", "unwritable_package.crash", "--crash-reproducer", "full")
+    assert status == 101 and "failed: AssertionError: an exp" in err
+    assert "note: no file replays it: cannot write full: No space left on device" in err and "replay it with" not in err
+
+
+@pytest.mark.parametrize(("text", "place", "wanted"), [
+    ("def run(module:\n", "{}:1:8", "SyntaxError: '(' was never closed"),
+    ("\nimport there_is_none\n", "{}:2", "ModuleNotFoundError: No module named 'there_is_none'")])
+def test_a_pass_that_cannot_be_imported(text: str, place: str, wanted: str, run: Run,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("faulty_pass_package").mkdir()
+    file = Path("faulty_pass_package/own.py").absolute()
+    file.write_text(text)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "faulty_pass_package", raising=False)
+    status, _, err = run("opt", "model.mlir", "-p", "faulty_pass_package.own")
+    assert status == 1 and f"{place.format(file)}: error[MLC0398]: the pass faulty_pass_package.own" in err
+    assert wanted in err and err.count("error[") == 1
 
 
 def test_a_reproducer_of_a_fixed_fault_passes(run: Run) -> None:

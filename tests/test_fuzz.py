@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -293,7 +294,7 @@ def test_a_fault_is_named_and_made_small(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 # -- processes, the log and the command -------------------------------------------------------------------------------
-def test_crashes_hangs_and_errors_are_failures_of_their_seeds() -> None:
+def test_crashes_hangs_and_errors_are_failures_of_their_seeds(capfd: pytest.CaptureFixture[str]) -> None:
     def examine(seed: int) -> Failure | None:
         if seed == 2:
             os.abort()
@@ -310,6 +311,9 @@ def test_crashes_hangs_and_errors_are_failures_of_their_seeds() -> None:
     assert child.ask(lambda: "yes", 5) == "yes" and child.ask(os.abort, 5) == "SIGABRT"
     assert child.ask(lambda: time.sleep(60), 0.2) == "no end within 0.2 s"
     assert child.ask(lambda: {"a": "yes"}["b"], 5) == "no answer"
+    assert "KeyError" in capfd.readouterr().err
+    assert child.ask(lambda: signal.raise_signal(signal.SIGINT), 5) == "no answer"
+    assert not capfd.readouterr().err, "the parent is interrupted too, and says so"
 
 
 def test_the_log_says_where_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

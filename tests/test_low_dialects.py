@@ -269,6 +269,12 @@ def test_zeros_of_both_signs_stay_apart() -> None:
     assert np.signbit(run(text)[0]).tolist() == [False, True]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_number_beyond_the_largest_one_is_infinite() -> None:
+    op = arith.Constant.make([], {"value": 1e39}, [VectorType((2,), f32)])
+    assert op.ref().tolist() == [np.inf, np.inf] and "0x7F800000" in str(op)
+
+
 # -- text -------------------------------------------------------------------------------------------------------------
 def test_a_declaration_has_no_body() -> None:
     text = 'llvm.func @g(!llvm.ptr) -> i32\n'

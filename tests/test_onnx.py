@@ -91,6 +91,18 @@ def test_loops_and_branches_of_the_code() -> None:
         assert g(np.array(False), np.zeros(2, np.float32)).numpy().tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(("image", "align"), [((3, 4), 0), ((3, 4), 1), ((2, 3, 4), 1)])
+def test_grids_of_affine_maps(batch: int, image: tuple[int, ...], align: int) -> None:
+    rank, size = len(image), (batch, 1, *image)
+    text = f"""<ir_version: 8, opset_import: ["": 20]> f (float[{batch}, {rank}, {rank + 1}] t) => (float[a, ...] y)
+        <int64[{rank + 2}] s = {{{", ".join(map(str, size))}}}> {{ y = AffineGrid<align_corners = {align}>(t, s) }}"""
+    t = np.arange(batch * rank * (rank + 1), dtype=np.float32).reshape(batch, rank, rank + 1)
+    with interpreted():
+        found = mlc.onnx.load(model(text.replace("a, ...", ", ".join("abcde"[:rank + 2]))))(t).numpy()
+        assert np.allclose(found, mlc.nn.functional.affine_grid(mlc.tensor(t), size, bool(align)).numpy(), atol=1e-4)
+
+
 def test_functions_of_the_model() -> None:
     text = """<ir_version: 8, opset_import: ["": 17, "mine": 1]> f (float[2] x) => (float[2] y) {
         y = mine.twice <by = 3.0> (x)

@@ -17,7 +17,7 @@ from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import InternalError, IRError, Loc, UserError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Pass, Pipeline, find_pass, parse_pipeline, pass_names
+from mlc.ir.passes import Pass, Pipeline, Step, find_pass, parse_pipeline, pass_names
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import RULES, Counters, Rule, apply_rules
 from mlc.ir.types import TensorType, f32, i32
@@ -336,6 +336,29 @@ def test_a_function_referenced_other_than_by_a_call_is_kept() -> None:
 def test_options_are_given_by_name() -> None:
     steps = parse_pipeline("inline{all=true small=3},canonicalize{fast limit=7}")
     assert [step.options for step in steps] == [(("all", True), ("small", 3)), (("fast", True), ("limit", 7))]
+
+
+def with_options(module: Op, ratio: float = 0.5, most: int | None = None, name: str = "", by: int | float = 1) -> None:
+    """A pass with options of each kind."""
+
+
+OPTIONS = Pass(with_options)
+
+
+def test_options_are_read_as_the_annotations_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "own.options", own := ModuleType("own.options"))
+    own.PASS = OPTIONS  # type: ignore[attr-defined]
+    step, = parse_pipeline("own.options{ratio=2,most=none,name=3,by=0.5}")
+    assert step.options == (("ratio", 2.0), ("most", None), ("name", "3"), ("by", 0.5))
+    assert type(step.options[0][1]) is float and "{ratio=2.0,most=none,name=3,by=0.5}" in str(step)
+    assert parse_pipeline("own.options{name=,most=4}")[0].options == (("name", ""), ("most", 4))
+    for text, kind in (("ratio=z", "'z' is not a number"), ("most=1.5", "'1.5' is not a whole number or none"),
+                       ("name", "name needs a value: a text")):
+        with pytest.raises(UserError, match=rf"MLC0333.*{kind}"):
+            parse_pipeline(f"own.options{{{text}}}")
+    for option in (("most", 1.5), ("most", True), ("ratio", "1"), ("name", None)):
+        with pytest.raises(UserError, match=rf"MLC0333.*{option[0]} = {option[1]!r} is not "):
+            Step(OPTIONS, (option,))
 
 
 @pytest.mark.parametrize("name", pass_names())

@@ -284,7 +284,11 @@ class Check:
         path = files.scratch_file(name)
         text = inputs.reproducer(to_text(before, locations=True), steps, self.entry, self.arrays, self.types,
                                  self.exact)
-        files.write(str(path), text)
+        try:
+            files.write(str(path), text)
+        except UserError as problem:                       # the finding is worth more
+            error.notes = (*error.notes, f"no file replays it: {problem.message}")
+            return error
         error.reproducer = f"mlc run {path} --check{allowances(parse_pipeline(steps))}"
         error.hint = f"replay it with: {error.reproducer}"
         return error

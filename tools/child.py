@@ -27,6 +27,8 @@ class Child:
             with os.fdopen(writer, "w", encoding="utf-8") as out:
                 try:
                     work(lambda answer: print(json.dumps(answer), file=out, flush=True))
+                except KeyboardInterrupt:                  # of the terminal, which interrupts the parent too
+                    pass
                 except BaseException:
                     traceback.print_exc()
                 finally:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mlc.tools.exit_status import INTERRUPTED, OK, USAGE, of_piped
+from mlc.tools.exit_status import INTERRUPTED, OK, USAGE, flush, of_piped
 
 COMMANDS: dict[str, str] = {
     "compile": "compile a function to any level, from tensor IR to an object file",
@@ -83,6 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except OSError as error:                     # of a help that cannot be printed
+        from mlc.tools import report
+        return report.failure(error, report.Options([], "--debug" in words, "auto"), words)
 
 
 def _run(words: list[str], caller: FrameType) -> int:
@@ -105,7 +108,9 @@ def _run(words: list[str], caller: FrameType) -> int:
         from mlc.frontend.location import in_command
         with in_command(caller), files.started_here():
             parsed = command.parser().parse_args(options.rest)
-            return int(command.main(parsed))
+            status = int(command.main(parsed))
+            flush()
+            return status
     except SystemExit as stop:                   # argparse has spoken, or the user's program ends itself
         return report.exit_status(stop)
     except BrokenPipeError:

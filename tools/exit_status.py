@@ -11,14 +11,45 @@ OK, WRONG_INPUT, USAGE, DEFECT, INTERRUPTED = 0, 1, 2, 101, 130
 
 
 def of_piped(command: Callable[[], int]) -> int:
-    """The status of a command; OK where whoever reads its output has seen enough, as in `mlc ops | head`."""
+    """The status of a command; OK where whoever reads its output has seen enough, as in `mlc ops | head`.
+
+    OSError if its output cannot be written, and the command has not said so.
+    """
+    open_missing_streams()
+    status = OK
     try:
         status = command()
-        sys.stdout.flush()
-        return status
+        flush()
     except BrokenPipeError:
-        try:                                     # what is buffered must not raise at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except (OSError, ValueError):            # stdout is no file, as in a test
-            pass
+        _drop_output()
         return OK
+    except OSError:
+        _drop_output()
+        if status == OK:
+            raise
+    return status
+
+
+def open_missing_streams() -> None:
+    """Give the process the standard streams that it is started without, as by `mlc ops >&-`: reading and printing fail
+    then as with any file, and no file that is opened later becomes one of them. Messages go nowhere."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
+            setattr(sys, name, open(opened, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False))
+
+
+def flush() -> None:
+    """Write what stdout holds; the OSError of a failure names it."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "<stdout>") from None
+
+
+def _drop_output() -> None:
+    """Forget what stdout holds, which would be written, and raise, at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):                # stdout is no file, as in a test
+        pass

@@ -37,6 +37,10 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
     path, _, names = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     if formats.format_of(path) is not None:
         names = names or Path(path).stem
+    if path.endswith(".mlir") and not path.endswith(sources.FUNCTIONS):
+        raise report.usage_error(f"{path} is no source of a module: that is made of functions of a "
+                                 + ", ".join(sources.FUNCTIONS) + " file",
+                                 f"mlc compile {options.function} -o NAME.o makes an object file of it", "MLC0399")
     if not path.endswith(sources.FUNCTIONS) or not names:
         raise report.usage_error(f"{options.function}: a module is made of functions of a "
                                  + ", ".join(sources.FUNCTIONS) + " file",

@@ -95,16 +95,13 @@ def _not_written(path: str, error: OSError | ValueError) -> UserError:
 
 def read_text(path: str) -> tuple[str, str]:
     """(text, name for messages) of a file, or of stdin where the path is `-`."""
-    if path == "-":
-        name, data = STDIN, sys.stdin.buffer.read(MAX_TEXT + 1)        # of which the parser refuses the last
-    else:
-        name = path
-        try:
-            data = read_at_most(path, MAX_TEXT)
-        except OSError as error:
-            raise ParseError(f"cannot read {path}: {error.strerror}", code="MLC0201") from None
-        except ValueError as error:              # a path with a NUL in it
-            raise ParseError(f"cannot read {path!r}: {error}", code="MLC0201") from None
+    name = STDIN if path == "-" else path
+    try:                                         # of a text that is too long, the parser refuses the last byte
+        data = sys.stdin.buffer.read(MAX_TEXT + 1) if path == "-" else read_at_most(path, MAX_TEXT)
+    except OSError as error:
+        raise ParseError(f"cannot read {name}: {error.strerror}", code="MLC0201") from None
+    except ValueError as error:                  # a path with a NUL in it
+        raise ParseError(f"cannot read {name!r}: {error}", code="MLC0201") from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

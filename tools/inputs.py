@@ -103,7 +103,8 @@ def parse_sizes(text: str | None) -> dict[str, int]:
         m = re.fullmatch(r"([A-Za-z_]\w*)=(\d{1,18})", item)
         if m is None:
             raise report.usage_error(f"--sizes: {item!r} gives no size", "write B=4,N=8", "MLC0397")
-        out[m[1]] = int(m[2])
+        if out.setdefault(m[1], int(m[2])) != int(m[2]):
+            raise report.usage_error(f"--sizes: {m[1]} is {out[m[1]]} and {m[2]}", "give each size once", "MLC0397")
     return out
 
 
@@ -126,7 +127,13 @@ def random_arrays(types: Sequence[Type], seed: int, numbers: dict[str, int],
             for d, n in zip(type.shape, array.shape):
                 if isinstance(n, int) and (name := sizes.symbol_name(d)) is not None:
                     env.setdefault(name, n)
-    return [_random(rng, type, env) for type in types]
+    arrays = [_random(rng, type, env) for type in types]
+    for number, (type, array, wanted) in enumerate(zip(types, arrays, given)):
+        for axis, (n, m) in enumerate(zip(wanted.shape, np.shape(array))):
+            if isinstance(type, TensorType) and isinstance(n, int) and n != m:
+                where = f"size {axis} of argument {number} is {n}, where {type.shape[axis]} is {m}"
+                raise report.usage_error(f"--args: {where}", "give sizes that agree, also with --sizes", "MLC0397")
+    return arrays
 
 
 def sizes_of(types: Sequence[Type], arrays: Sequence[Any]) -> dict[str, int]:

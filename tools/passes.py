@@ -6,6 +6,7 @@ import argparse
 import inspect
 
 from mlc.ir.machine import Machine
+from mlc.ir.pass_options import text_of
 from mlc.ir.passes import Pass, find_pass, pass_names
 from mlc.passes import pipeline
 from mlc.tools import layout, report
@@ -53,7 +54,7 @@ def one(name: str) -> str:
         if isinstance(parameter.default, Machine):
             lines += [f"option {parameter.name} = {name}:{v}" for name, v in parameter.default.figures().items()]
         else:
-            lines.append(f"option {parameter.name} = {parameter.default}")
+            lines.append(f"option {parameter.name} = {_text(parameter.default)}")
     places = [f"{n}. {text}: {why}" for order in pipeline.ORDERS.values()
               for n, (_, text, why) in enumerate(order, 1) if text.split("{")[0] == transform.name]
     places = list(dict.fromkeys(places))
@@ -74,7 +75,7 @@ def signature(transform: Pass) -> str:
 def _text(value: object) -> str:
     if isinstance(value, Machine):
         return "FIGURE:N"
-    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+    return text_of(value)
 
 
 def form(form: object) -> str:

@@ -205,7 +205,7 @@ def failure(error: Exception, options: Options, words: list[str]) -> int:
 
 def file_error(error: OSError, what: str = "use") -> UserError:
     """A file that cannot be read or written, as a coded error."""
-    where = f" {error.filename}" if error.filename else " a file"
+    where = f" {error.filename}" if error.filename else " stdout, or a file"
     return UserError(f"cannot {what}{where}: {error.strerror or error}", code="MLC0392")
 
 

@@ -17,7 +17,8 @@ import mlc.frontend.functions  # noqa: F401 (fills OPERATIONS)
 from mlc.frontend import dtypes, location, tree
 from mlc.frontend.arguments import FAILURES, check_call
 from mlc.frontend.generator import drawn_once
-from mlc.frontend.language.terms import hint, in_terms
+from mlc.frontend.language.diagnostics import is_in_text
+from mlc.frontend.language.terms import hint, in_terms, in_text
 from mlc.frontend.language.values import (
     ELEMENTS,
     MOST_OPERATIONS,
@@ -124,13 +125,9 @@ def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], k
     except (InternalError, BackendError):
         raise
     except Error as error:
-        if error.loc.file and error.loc != loc and isinstance(error, UserError):
+        if is_in_text(error.loc) and error.loc != loc and isinstance(error, UserError):
             raise                                          # of a function of the program that the library called
-        def here(text: str) -> str:
-            return in_terms(text).replace(f" {loc.file}:", " line ")
-
-        raise UserError(here(error.message), code=error.code, loc=loc, notes=tuple(map(here, error.notes)),
-                        hint=here(error.hint) if error.hint else hint(function, name, args)) from None
+        raise in_text(error, loc, hint(function, name, args)) from None
     except RecursionError:
         raise env.error(at, "MLC0621", f"{name} is nested too deeply") from None
     except MemoryError:

@@ -154,3 +154,25 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "bilin
     if mode not in MODES:
         refuse(f"sampling of the mode {mode!r}")
     return O["grid_sample"](x, grid, MODES[mode], padding_mode, bool(align_corners))
+
+
+@row("AffineGrid", since=20, known=("size",))
+def affine_grid(theta: Any, size: Any, *, align_corners: int = 0) -> Any:
+    """A sum over axes. The function that ONNX defines it by squeezes the batch away too where that is of one image."""
+    image = ints(size)[2:]
+    count = len(image)
+    if any(isinstance(n, Size) for n in image):
+        refuse("the grid of an image of a symbolic size")
+    if count not in (2, 3) or tuple(theta.shape[1:]) != (count, count + 1):
+        refuse(f"maps of the shape {list(theta.shape)} for images of the shape {ints(size)}")
+
+    def of_maps(column: int) -> Any:
+        return O["reshape"](theta[:, :, column], (theta.shape[0], *(1,) * count, count))
+
+    out = of_maps(count)
+    for k, n in enumerate(image):
+        step = 2 / max(n - 1, 1) if align_corners else 2 / max(n, 1)
+        places = np.arange(n) * step - (1 if align_corners else 1 - step / 2)
+        out = out + O["cast"](places.reshape([-1 if j == k else 1 for j in range(count + 1)]), theta.dtype) * of_maps(
+            count - 1 - k)
+    return out

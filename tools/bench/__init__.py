@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib.util
 import json
 import math
 import os
@@ -18,6 +19,9 @@ from mlc.tools import report
 if TYPE_CHECKING:
     from mlc.roofline import Limits
     from mlc.tools.bench.measuring import Measured
+
+CHARTS = (".png", ".svg", ".pdf")
+"""Endings of files that charts are drawn into."""
 
 EXAMPLES = """examples:
   mlc bench --list
@@ -49,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     add("--sizes", metavar="B=4,...", help="of a file: numbers for size symbols")
     add("--json", type=report.Output, metavar="FILE",
         help="write the figures, with a description of the machine, - for stdout")
-    add("--plot", type=report.Output, metavar="FILE", help="draw the ratios as a chart (.png, .svg, .pdf)")
+    add("--plot", type=report.Output, metavar="FILE", help=f"draw the ratios as a chart ({', '.join(CHARTS)})")
     return p
 
 
@@ -61,6 +65,8 @@ def main(options: argparse.Namespace) -> int:
     if options.list:
         _list(table)
         return 0
+    if options.plot:
+        _check_plot(options.plot)
     peers = _peers(options.peers)
     names = _chosen(options.rows or ["models"], table)
     limits = roofline.limits(options.threads)
@@ -185,13 +191,19 @@ def _write(path: str, limits: Limits, found: Sequence[Measured], busy: int) -> N
     files.write(path, text)
 
 
+def _check_plot(path: str) -> None:
+    """Raise UserError, before all measurements, if a chart cannot be drawn into this file."""
+    if os.path.splitext(path)[1].lower() not in CHARTS:
+        raise report.usage_error(f"--plot: {path} is no kind of chart", "name a file that ends with one of " +
+                                 ", ".join(CHARTS), "MLC0391")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise report.usage_error("--plot draws with matplotlib, which is not installed", 'pip install "mlc[cli]"',
+                                 "MLC0391")
+
+
 def _plot(path: str, found: Sequence[Measured], peers: Sequence[str]) -> None:
     """A bar per row and peer: the peer's time over mlc's."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise report.usage_error("--plot draws with matplotlib, which is not installed", 'pip install "mlc[cli]"',
-                                 "MLC0391") from None
+    import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
     others = [n for n in peers if n != "mlc" and any(n in m.seconds for m in found)]
@@ -205,7 +217,8 @@ def _plot(path: str, found: Sequence[Measured], peers: Sequence[str]) -> None:
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("time / mlc's time")
-    axes.legend()
+    if others:
+        axes.legend()
     from mlc.tools import files
     figure.savefig(files.placed(path))
     pyplot.close(figure)

@@ -16,7 +16,7 @@ example shell:
     mlc opt model.mlir -p 'fuse{'
 fix: write PASS{option=value},PASS,...
 
-MLC0333 The option of a pass is unknown.
+MLC0333 The option of a pass is unknown, or its value is of another kind.
 example shell:
     mlc opt model.mlir -p 'fuse{max=3}'
 fix: mlc passes NAME lists the options.
@@ -91,13 +91,13 @@ example shell:
     mlc explain-error MLC9999
 fix: mlc explain-error --list shows all codes.
 
-MLC0397 --args, --sizes or the name of an output file is ill-formed.
+MLC0397 --args, --sizes or the name of an output file is ill-formed, or two sizes contradict each other.
 example shell:
     mlc run model.mlir --args 'float[3]'
 fix: write --args 'f32[4,16],i64[4]', --sizes B=4,N=8 and -o results.npz.
 
 MLC0398 The program itself raised an exception.
-mlc was running your Python file; the location is the innermost frame in it.
+mlc was running your Python file, or importing your own pass; the location is the innermost frame in it.
 example shell:
     mlc run fails.py
 fix: mlc run --debug shows the whole traceback.

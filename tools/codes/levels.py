@@ -104,6 +104,7 @@ example text:
 fix: use a step of at least 1; the sizes of temporaries must be computable from those of the arguments.
 
 MLC0162 A memref operation has operands of the wrong type, or the wrong number of indices or sizes.
+A function of tensors that calls itself has this code too: no memory is known to be enough for it.
 example mlir:
     func.func @f(%m: memref<2x3xf32>, %i: index) -> f32 {
       %x = memref.load %m[%i] : memref<2x3xf32>

@@ -19,7 +19,7 @@ from mlc.frontend.language.diagnostics import Diagnostics, Source
 from mlc.frontend.language.functions import Function
 from mlc.frontend.language.layout import Layout, Line
 from mlc.frontend.language.models import Model
-from mlc.frontend.language.parser import Reader, reading, take_doc
+from mlc.frontend.language.parser import Reader, reading
 from mlc.frontend.language.program import File, Imported, LazyBinding, Loader
 from mlc.frontend.language.values import (
     MOST_OPERATIONS,
@@ -120,7 +120,7 @@ class CachingReader(Reader):
         for chunk in self.chunks:
             self.memory.chunks.setdefault(chunk.text, []).append(chunk)
         body = [node for chunk in self.chunks for node in chunk.nodes]
-        return S.File(body, take_doc(body))
+        return S.File(body, S.take_doc(body))
 
     def _groups(self, lines: Sequence[Line]) -> Iterator[list[Line]]:
         group: list[Line] = []
