@@ -62,14 +62,14 @@ def check(found: Sequence[AssignedBuffer], captures: Captures | None, reached: A
     captures.assigned.clear()
     for module, name in _assigned_by_calls(reached):
         x = getattr(module, name, None)
-        if type(x) is not Tensor or any(module is b.module and name == b.name for b in found):
+        if type(x) is not Tensor or any(vars(module) is vars(b.module) and name == b.name for b in found):
             continue
         used = captures.known(x) is not None or any(x is y for y in (*captures.given, *captures.read))
         why = _why_fixed(x, module, name, captures, reached) if used else ""
         if not why:
             captures.replace(module, name, x)
             reached.drop(x)
-        elif name in reached.replaced.get(id(module), ()):
+        elif name in reached.replaced.get(id(vars(module)), ()):
             raise _refusal(f"{type(module).__name__}.{name}", why, name, loc)
     for buffer in found:
         _known.add(buffer.module, buffer.name)
@@ -86,6 +86,7 @@ class _Known:
         return self._names[id(module)] if self._modules.get(id(module)) is module else set()
 
     def add(self, module: Any, name: str) -> None:
+        module = getattr(getattr(type(module), "_compilation", None), "module", module)        # whose attributes it has
         names = self.names(module) | {name}
         self._modules.put(id(module), module)
         self._names = {key: x for key, x in self._names.items() if self._modules.get(key) is not None}

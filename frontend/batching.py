@@ -19,11 +19,11 @@ from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Argnums, numbers_of, pair, run_now, vjp
 from mlc.frontend.forward import jvp
 from mlc.frontend.functions.shape import cat, movedim, narrow
-from mlc.frontend.generator import Draws
-from mlc.frontend.generator import mapped as recorded_for_many
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record
 from mlc.frontend.operands import as_tensors, cast, is_tensor, reshape, tracer
+from mlc.frontend.recorded_draws import Draws
+from mlc.frontend.recorded_draws import mapped as recorded_for_many
 from mlc.frontend.signature import name_of, parameters, roots
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import captured, current, emit, state

@@ -25,10 +25,10 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
 from mlc.frontend.devices import device_of_call
-from mlc.frontend.generator import Draws
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import as_tensors, broadcast_to, cast, is_tensor, tracer
+from mlc.frontend.recorded_draws import Draws
 from mlc.frontend.recorded_function import record_entry
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of
 from mlc.frontend.tensor import Tensor

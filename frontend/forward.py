@@ -12,10 +12,10 @@ from mlc.frontend.arguments import check_call, coded
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Inputs, grad, run_now
-from mlc.frontend.generator import Draws
 from mlc.frontend.location import user_loc
 from mlc.frontend.nested import record, results_of
 from mlc.frontend.operands import as_tensors, broadcast_to, cast, tracer
+from mlc.frontend.recorded_draws import Draws
 from mlc.frontend.signature import name_of
 from mlc.frontend.trace import captured, current, state
 from mlc.frontend.tracer import Tracer

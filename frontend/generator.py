@@ -21,9 +21,9 @@ from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.axes import any_int
 from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
+from mlc.frontend.recorded_draws import at_once, mapping, once, refuses_draws
 from mlc.frontend.tensor import OPERATIONS, Array, Tensor, wrap
-from mlc.frontend.trace import as_tracer, state
-from mlc.frontend.tracer import Tracer
+from mlc.frontend.trace import state
 from mlc.ir.diag import UserError, UserTypeError
 
 P = ParamSpec("P")
@@ -34,65 +34,6 @@ DEFAULT_SEED = 67280421310721
 WORD = (1 << 64) - 1
 BLOCK = 64
 """Number of keys that are computed at once."""
-
-
-class _Once(threading.local):
-    allowed = False
-
-
-class Draws:
-    """The keys that a function draws while it is recorded to run at once. If it is recorded again, as for a pullback,
-    it draws the same ones."""
-
-    def __init__(self) -> None:
-        self._keys: list[Array] = []
-        self._drawn = 0
-
-    def next(self, generator: Generator) -> Tracer:
-        if self._drawn == len(self._keys):
-            self._keys.append(generator._taken().copy())
-        self._drawn += 1
-        return as_tracer(wrap(self._keys[self._drawn - 1]))
-
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Context in which a function is recorded that draws these keys."""
-        saved, _at_once.draws, self._drawn = _at_once.draws, self, 0
-        try:
-            yield
-        finally:
-            _at_once.draws = saved
-
-
-class _AtOnce(threading.local):
-    draws: Draws | None = None
-
-
-class _Mapped(threading.local):
-    refuses = False
-
-
-_once, _at_once, _mapped = _Once(), _AtOnce(), _Mapped()
-
-
-@contextmanager
-def mapped(randomness: str) -> Iterator[None]:
-    """Context in which a function of one example is recorded for many; it may draw if that is "same" for all."""
-    saved, _mapped.refuses = _mapped.refuses, _mapped.refuses or randomness == "error"
-    try:
-        yield
-    finally:
-        _mapped.refuses = saved
-
-
-@contextmanager
-def drawn_once() -> Iterator[None]:
-    """Context in which initial values are drawn while a function is recorded, for a model that is made once."""
-    saved, _once.allowed = _once.allowed, True
-    try:
-        yield
-    finally:
-        _once.allowed = saved
 
 
 class Generator:
@@ -127,7 +68,7 @@ class Generator:
         self._restart(DEFAULT_SEED, 0)
 
     def _restart(self, seed: int, count: int) -> None:
-        if state.trace is not None and not _once.allowed:
+        if state.trace is not None and not once.allowed:
             raise UserError("a generator is seeded, or its state is set, within a function that is being recorded: "
                             "that would happen once, not in each call", code="MLC0716", loc=user_loc(),
                             hint="seed it outside of the function")
@@ -252,7 +193,7 @@ class Generator:
         Raises:
             UserError: The draw cannot be recorded (MLC0716).
         """
-        if state.trace is not None and _mapped.refuses:
+        if refuses_draws():
             raise UserError("a draw from a generator within a function that vmap records would be the same for all "
                             "examples", code="MLC0716", loc=user_loc(),
                             hint='pass randomness="same", or a key for each example, as of mlc.random.split(key, n)')
@@ -269,12 +210,12 @@ class Generator:
             recorded: Whether what is made of the key can be recorded.
         """
         trace = state.trace
-        return trace is None or (recorded and not _mapped.refuses and not trace.in_region and (
-            trace.root.captures is not None or _at_once.draws is not None))
+        return trace is None or (recorded and not mapping.refuses and not trace.in_region and (
+            trace.root.captures is not None or at_once.draws is not None))
 
     def _next(self) -> Array:
         """The next key, as two words."""
-        if not _once.allowed:
+        if not once.allowed:
             self.check_draw(recorded=False)
         return self._taken().copy()
 
@@ -300,10 +241,10 @@ class Generator:
         Raises:
             UserError: The draw cannot be recorded (MLC0716).
         """
-        if state.trace is not None and not _once.allowed:
+        if state.trace is not None and not once.allowed:
             self.check_draw()
             captures = state.trace.root.captures
-            return _at_once.draws.next(self) if captures is None else captures.key(self)  # type: ignore[union-attr]
+            return at_once.draws.next(self) if captures is None else captures.key(self)  # type: ignore[union-attr]
         return wrap(self._next())
 
     def numpy(self) -> np.random.Generator:

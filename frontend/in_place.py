@@ -25,6 +25,7 @@ from mlc.frontend.tensor import Tensor, as_backing_array, check_fits, wrap
 from mlc.frontend.trace import as_tracer, state
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import to_numpy
 
 
 def check_writable(x: Tensor) -> None:
@@ -124,6 +125,17 @@ def views_follow(base: Tensor) -> None:
                 t._autograd = t._view.of(base)._autograd
             else:
                 ViewNode(base, t, t._view.steps, "AsStridedBackward")
+
+
+def check_number(src: Any, like: Tensor) -> None:
+    """UserError if a number that is to be written to a tensor of integers does not fit, as in `converted`."""
+    dtype = to_numpy(like.dtype.ir)
+    if type(src) not in (int, float) or dtype.kind not in "iu":
+        return
+    try:
+        check_fits(int(src), dtype)
+    except (OverflowError, ValueError):                    # inf and NaN
+        raise UserError(f"{src} does not fit in {like.dtype.name}", code="MLC0348", loc=user_loc()) from None
 
 
 def converted(src: Any, like: Tensor) -> Any:

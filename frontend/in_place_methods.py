@@ -13,7 +13,7 @@ import numpy as np
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.tangents import active, duals, put_tangent, tangent_of
 from mlc.frontend.dispatch import GATE
-from mlc.frontend.in_place import check_writable, converted, store
+from mlc.frontend.in_place import check_number, check_writable, converted, store
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS
 from mlc.frontend.refusals import refusal
@@ -43,6 +43,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """
     check_writable(self)
     if state.trace is not None:
+        check_number(src, self)
         return store(self, OPERATIONS["_copied"](self, src))
     base = self if self._view is None else self._view.base
     if active() is not None or (mode.enabled and (base.requires_grad or (type(src) is Tensor and src.requires_grad))):

@@ -9,14 +9,13 @@ import numpy as np
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.graph import Node, kept
 from mlc.frontend.autograd.tangents import NoTangents, active
-from mlc.frontend.in_place import as_real, check_real, check_writable, continue_history, converted, store
+from mlc.frontend.in_place import as_real, check_number, check_real, check_writable, continue_history, converted, store
 from mlc.frontend.methods import OPERATIONS
 from mlc.frontend.operands import cast, tracer
 from mlc.frontend.storage import storage_of
-from mlc.frontend.tensor import Tensor, as_backing_array, check_fits, wrap
+from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import as_tracer, state
 from mlc.frontend.tracer import Tracer
-from mlc.ir.types import to_numpy
 
 
 def put_number(x: Tensor, key: Any, value: int | float) -> bool:
@@ -82,8 +81,7 @@ def put(x: Tensor, key: tuple[Any, ...], value: Any) -> None:
     check_writable(x)
     value = as_real(value, x)
     if state.trace is not None:
-        if type(value) is int:
-            check_fits(value, to_numpy(x.dtype.ir))
+        check_number(value, x)
         store(x, _with_put(as_tracer(x), key, value))
         return
     arrays = tuple(k.array if type(k) is Tensor else k for k in key)

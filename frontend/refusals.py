@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from mlc.ir.core import Value
+from mlc.dialects.func import Func
+from mlc.ir.core import BlockArg, Value
 from mlc.ir.diag import UserError
 
 
@@ -18,10 +19,11 @@ class Recording(Protocol):
 
 
 class _InProgress(threading.local):
-    """The outermost recording in progress in this thread, and the value of whose number its first refusal is."""
+    """The outermost recording in progress in this thread, and the numbers of the arguments from which the value is
+    computed whose number its first refusal is about; of none if it is computed from anything else."""
 
     recording: Recording | None = None
-    asked: Value | None = None
+    asked: frozenset[int] = frozenset()
 
 
 in_progress = _InProgress()
@@ -37,7 +39,7 @@ def unknown(value: Value | None, message: str, **more: Any) -> UserError:
     """Create the error for a program in which Python asks for the number of a value that is recorded."""
     error = refusal(message, **more)
     if (recording := in_progress.recording) is None or recording.refused is error:
-        in_progress.asked = value
+        in_progress.asked = _arguments_of(value)
     return error
 
 
@@ -47,9 +49,27 @@ def asking(value: Value | None) -> Iterator[None]:
     try:
         yield
     except UserError:
-        if value is not None and in_progress.asked is None:
-            in_progress.asked = value
+        in_progress.asked = in_progress.asked or _arguments_of(value)
         raise
+
+
+def _arguments_of(value: Value | None) -> frozenset[int]:
+    """The numbers of the arguments of the function that is recorded that a value is computed from; none if it is
+    computed from what a loop or a function that is called has."""
+    found, seen, work = set[int](), set[Value](), [] if value is None else [value]
+    while work:
+        v = work.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if isinstance(v, BlockArg):
+            function = v.block.parent_op
+            if not isinstance(function, Func) or function.sym_name != "main":
+                return frozenset()
+            found.add(v.index)
+        elif v.op is not None:
+            work += [x for inner in v.op.walk() for x in inner.operands]
+    return frozenset(found)
 
 
 def refused(error: UserError) -> UserError:

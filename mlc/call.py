@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
 from mlc.dialects.builtin import EXCESS_PRECISION
-from mlc.dialects.func import Func
 from mlc.frontend import tree
 from mlc.frontend.autocast import autocast_of, on_device
 from mlc.frontend.autograd.grad_mode import mode
@@ -20,7 +19,6 @@ from mlc.frontend.script.reach import Reached
 from mlc.frontend.signature import Arguments, Spec, name_of, parameters, paths_of, roots
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
-from mlc.ir.core import BlockArg, Value
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import TensorType
 
@@ -289,10 +287,9 @@ class Call(Arguments):
         finally:
             self.types = before
 
-    def know_numbers(self, asked: Value | None) -> bool:
-        """Have the parameters be static from now on whose numbers a value is computed from that Python asked for the
-        number of; False if it is computed from anything else, or arguments have other parts, too."""
-        numbers = _arguments_of(asked) if asked is not None else None
+    def know_numbers(self, numbers: Set[int]) -> bool:
+        """Have the parameters be static from now on whose numbers Python asked for; False if these are no numbers, or
+        arguments have other parts, too."""
         if not numbers or not all(i < len(self.weak) and self.weak[i] for i in numbers):
             return False
         names, slots, number = set[str](), iter(self.slots), 0
@@ -326,32 +323,13 @@ def _is_of_numbers(x: Any) -> bool:
     return all(map(_is_of_numbers, x)) if type(x) is tuple else type(x) in (int, float, bool)
 
 
-def _arguments_of(value: Value) -> set[int] | None:
-    """The numbers of the arguments of the function that is recorded that a value is computed from; None if it is
-    computed from what a loop, a branch or a function that is called has."""
-    found, seen, work = set[int](), set[Value](), [value]
-    while work:
-        v = work.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        if isinstance(v, BlockArg):
-            function = v.block.parent_op
-            if not isinstance(function, Func) or function.sym_name != "main":
-                return None
-            found.add(v.index)
-        elif v.op is not None:
-            work += [x for inner in v.op.walk() for x in inner.operands]
-    return found
-
-
 def record(call: Call, reached: Reached | None = None, captures: bool = True) -> Recorded:
     """The function as a module, recorded for the arguments of a call.
 
     reached   what it reaches by itself, which it may not change; looked up without one
     captures  whether tensors that it reaches are inputs of the module, which it may change, or constants
     """
-    in_progress.asked = None
+    in_progress.asked = frozenset()
     with autocast_of(call.autocast):
         recorded = record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
                                 reached=reached or Reached({"": call.signature.f}), name=call.signature.name,

@@ -169,7 +169,7 @@ class State:
         self.reached += captures.hooks
         self.read += captures.read
         for module, name in captures.replaced:
-            self.reached[0].replaced.setdefault(id(module), set()).add(name)
+            self.reached[0].replaced.setdefault(id(vars(module)), set()).add(name)
         names = names_read(self.reached)
         for reached in self.reached:
             reached.loosen(self.read, captures.numbers, captures.hosts, names)

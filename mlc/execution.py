@@ -285,7 +285,9 @@ def _check_shared(code: Specialization, call: Call) -> None:
     """UserError if a tensor that the function changes is, or shares memory with, another one that it reaches."""
     changed = [call.captured[i] for i in code.recorded.stored]
     storages = {id(x._storage) for x in changed} - {id(None)}
-    if not changed or not (storages or code.recorded.captures_gradients):
+    captures = code.recorded.captures
+    assert captures is not None
+    if not changed or not (storages or code.recorded.captures_gradients or captures.replaced):
         return
     among = [x for x in call.captured if type(x) is Tensor]
     shared = sum(id(x._storage) in storages for x in among) > len(storages)

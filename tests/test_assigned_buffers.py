@@ -156,3 +156,27 @@ def test_transformed_functions_assign_nothing(transform: Any) -> None:
         with pytest.raises(mlc.UserError, match="MLC0384"):
             run(mlc.ones(2))
     assert m.a.tolist() == [0, 0]
+
+
+def test_a_compiled_module_within_a_compiled_function() -> None:
+    inner = make(add, a=mlc.zeros(2))
+    compiled = mlc.compile(inner)
+    f = mlc.compile(lambda x: inner(x) + compiled(x))
+    assert [f(mlc.ones(2)).tolist() for _ in range(3)] == [[3, 3], [7, 7], [11, 11]]
+    assert len(f.reports) == 1
+
+
+def test_a_buffer_that_becomes_a_tensor_that_is_changed_in_place() -> None:
+    total = mlc.zeros(2)
+
+    def forward(m: Any, x: Any) -> Any:
+        total.add_(x)
+        m.a = m.a + 1
+        return m.a * 1
+
+    m: Any = make(forward, a=mlc.zeros(2))
+    f = mlc.compile(m)
+    assert f(mlc.ones(2)).tolist() == [1, 1]
+    m.a = total
+    with pytest.raises(mlc.UserError, match="MLC0759"):
+        f(mlc.ones(2))

@@ -84,7 +84,8 @@ def test_an_empty_list_picks_nothing() -> None:
 
 @pytest.mark.parametrize("write", [
     lambda z: z.__setitem__(0, 300), lambda z: z.fill_(300), lambda z: z.__setitem__(mlc.tensor([0]), 300),
-    lambda z: z.__setitem__(z == 0, -129), lambda z: z.copy_(300)])
+    lambda z: z.__setitem__(z == 0, -129), lambda z: z.copy_(300), lambda z: z.__setitem__(0, 300.0),
+    lambda z: z.fill_(float("nan")), lambda z: z.__setitem__(z == 0, float("inf"))])
 def test_integers_that_do_not_fit_are_refused_where_they_are_written(write: Any) -> None:
     for run in (write, mlc.compile(lambda z: write(z))):
         z = mlc.zeros(3, dtype=mlc.int8)

@@ -119,13 +119,22 @@ def matched(x: Any, n: int) -> Any:
     return -x
 
 
+def scheduled(x: Any, step: int) -> Any:
+    if step < 2:
+        return step / 10
+    if step < 3:
+        return "warm"
+    return 0.5 * (1 + math.cos(math.pi * step / 100))
+
+
 @pytest.mark.parametrize("use", [
     lambda x, n: (n * 0.5, n + 1, -n, n / 3, n // 2, n % 3, n**2, n**-1, 2**n, abs(n), n * 1j, [n], {"a": n}),
     lambda x, n: (n > 1, 0 < n < 2, n != 3, not n, (n > 1) + (n > 2), -(n > 1), ~(n > 1), (n > 1) & (n < 2)),
     lambda x, n: (round(n), math.floor(n), math.ceil(n), math.trunc(n), divmod(n, 2), divmod(7, n), n.bit_length()),
     lambda x, n: (int(n), float(n), bool(n), x.sum() > n, mlc.full((2,), n), mlc.exp(n), mlc.add(n, 1)),
     lambda x, n: bool(x.sum() > n), lambda x, n: not x.any(), lambda x, n: math.sqrt(n) * x, lambda x, n: factorial(n),
-    appended, matched, lambda x, n: mlc.allclose(x, x * n), lambda x, n: x.equal(x)])
+    lambda x, n: (mlc.tensor(n / 2), mlc.asarray(n), mlc.zeros_like(n / 2), mlc.clone(n), mlc.tensor([n, 1.5])),
+    appended, matched, scheduled, lambda x, n: mlc.allclose(x, x * n), lambda x, n: x.equal(x)])
 def test_results_that_are_numbers_are_those_of_python(use: Callable[[Any, Any], Any]) -> None:
     f = mlc.compile(use)
     for n in (1, 2, 3):

@@ -16,7 +16,6 @@ from typing import Any
 import mlc.frontend.functions  # noqa: F401 (fills OPERATIONS)
 from mlc.frontend import dtypes, location, tree
 from mlc.frontend.arguments import FAILURES, check_call
-from mlc.frontend.generator import drawn_once
 from mlc.frontend.language.diagnostics import is_in_text
 from mlc.frontend.language.terms import hint, in_terms, in_text
 from mlc.frontend.language.values import (
@@ -31,6 +30,7 @@ from mlc.frontend.language.values import (
     session,
     shown,
 )
+from mlc.frontend.recorded_draws import drawn_once
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import TooMany
 from mlc.ir.diag import BackendError, Error, InternalError, UserError

@@ -7,7 +7,6 @@ from typing import Any
 
 from mlc.frontend import location, tree
 from mlc.frontend.derivatives import run_now
-from mlc.frontend.generator import drawn_once
 from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.diagnostics import Diagnostics, Source, suggestion
@@ -27,6 +26,7 @@ from mlc.frontend.language.values import (
     report,
     session,
 )
+from mlc.frontend.recorded_draws import drawn_once
 from mlc.frontend.signature import Spec
 from mlc.frontend.trace import Trace
 from mlc.frontend.tracer import Tracer

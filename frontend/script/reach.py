@@ -66,7 +66,7 @@ class Reached:
     buffers    whether to include the buffers of modules
     named      the names and strings in the code of each function of the program, by its id
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
-    replaced   names of buffers that are inputs, whatever tensor they are, by the ids of their modules
+    replaced   names of buffers that are inputs, whatever tensor they are, by the ids of the attributes of their modules
     clear      whether all that is reached is known to read attributes by the names in its code alone
     """
 
@@ -95,8 +95,10 @@ class Reached:
     def holds_elsewhere(self, x: Any, owner: Any, name: str) -> bool:
         """Whether an attribute of an object has a value that another place has, too."""
         for place in self.places:
-            if isinstance(place, Attributes):              # all of them as they are now, those not guarded among them
-                if any(v is x and not (place.x is owner and k == name) for k, v in vars(place.x).items()):
+            found = vars(place.x) if isinstance(place, Attributes) else place.x
+            if isinstance(place, Attributes | Entries):    # as it is now, with what is not guarded
+                own = found is vars(owner)                 # a compiled module has the attributes of the module
+                if any(v is x and not (own and k == name) for k, v in found.items()):
                     return True
             elif any(v is x for v in place.values):
                 return True
@@ -137,10 +139,10 @@ class Reached:
         for place in self.places:
             if isinstance(place, Payload) and id(place.x) not in of_read:
                 place.loosen()
-            elif isinstance(place, Entries) and id(place.x) in inputs:
-                place.unguard(inputs[id(place.x)])
+            elif isinstance(place, Entries) and (of_place := inputs.get(id(place.x)) or self.replaced.get(id(place.x))):
+                place.unguard(of_place)
             elif isinstance(place, Attributes):
-                found = unread_attributes(place.x, names) | self.replaced.get(id(place.x), set())
+                found = unread_attributes(place.x, names) | self.replaced.get(id(vars(place.x)), set())
                 if place.unguarded != found:
                     place.unguard(found)
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]

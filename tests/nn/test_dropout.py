@@ -10,6 +10,7 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.ir.diag import UserError
 
 pytestmark = pytest.mark.usefixtures("execution")
 
@@ -148,3 +149,12 @@ def test_a_layer_draws_by_a_key_of_its_own_in_loops_and_where_it_has_a_generator
     assert kept.item() == pytest.approx(0.125, abs=0.02)
     own = [nn.Dropout(0.5, generator=mlc.Generator().manual_seed(4)) for _ in range(2)]
     assert own[0](mlc.ones(64)).tolist() == own[1](mlc.ones(64)).tolist()
+
+
+def test_a_layer_for_many_examples_draws_only_what_is_the_same_for_all() -> None:
+    layer, x = nn.Dropout(0.5), mlc.ones(2, 64)
+    for run in (mlc.vmap(layer), mlc.compile(mlc.vmap(layer))):
+        with pytest.raises(UserError, match="MLC0716"):
+            run(x)
+    first, second = mlc.vmap(layer, randomness="same")(x).tolist()
+    assert first == second

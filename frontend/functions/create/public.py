@@ -13,12 +13,14 @@ from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.location import user_loc
+from mlc.frontend.operands import to_default_dtype
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.out_tensors import write_out
 from mlc.frontend.placement import placed
 from mlc.frontend.recorded_operation import constant
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import as_tracer, state
+from mlc.frontend.tracer import Tracer
 from mlc.ir.core import located
 from mlc.ir.diag import BackendError, Error
 from mlc.ir.profiling import state as profiling
@@ -57,6 +59,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
                 out = f(*args, **keywords)
             else:
                 with located(loc):
+                    if len(args) == 1 and isinstance(args[0], Tracer) and keywords.get("dtype") is None:
+                        args = (to_default_dtype(args[0]),)  # type: ignore[assignment]
                     out = f(*args, **keywords) if mode.enabled else constant(f(*args, **keywords))
         except BackendError:
             raise                                          # there is no such device

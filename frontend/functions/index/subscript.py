@@ -417,7 +417,7 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
     return low, high, step
 
 
-@operation(stored={"src": "input"})
+@operation()
 def _copied(input: Operand, src: Operand) -> Tensor:
     """The elements of `src`, broadcast to the shape of `input` and converted to its dtype."""
     x, src = tracer(input), as_real(src, input)
