@@ -37,7 +37,7 @@ CASES = [
     C("pairwise_distance", F(3, 4), F(3, 4), 1), C("pairwise_distance", F(3, 4), F(3, 4), 3.0, 0.5, True),
     C("var", F(3, 4), 1, unbiased=False), C("var", F(3, 4), 0, keepdim=True), C("std", F(3, 4), 1, unbiased=False),
     C("var_mean", F(3, 4), 1, unbiased=False, keepdim=True), C("max", F(4), F(4)), C("min", F(4), F(4)),
-    C("Tensor.unique", N(4, 6, 2), True, True, True),
+    C("Tensor.unique", N(4, 6, 2), True, True, True), C("Tensor.unique", B(6, 2), dim=0),
     C("Tensor.unique_consecutive", N(2, 6, 2), True, True, 0), C("Tensor.nonzero", N(3, 4, 5), as_tuple=True),
     C("nonzero_static", N(2, 9), size=12, fill_value=-7), C("repeat_interleave", F(2, 3), 2, 1, output_size=6),
     C("isin", K(3, 1, 4, dtype=np.int64), K(4, 1, 5, 9, dtype=np.int64), assume_unique=True),

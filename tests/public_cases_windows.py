@@ -36,6 +36,7 @@ CASES = [
     C("where", B(3, 4)), C("masked_select", F(3, 4), B(3, 4), twice=False),
     C("masked_select", F(3, 4), B(4), twice=False), C("masked_select", F(3, 1), B(1, 4), twice=False),
     C("unique", N(4, 3, 5)), C("unique", K(2.0, 1.0, 2.0, 0.5), constant=(0,)),
+    *(C("unique", N(2, 7, 2, 2), dim=d, return_inverse=True, return_counts=True) for d in (0, -1)),
     C("unique", N(4, 3, 5), return_inverse=True, return_counts=True), C("unique", B(7), return_counts=True),
     C("unique_consecutive", N(2, 3, 5)), C("unique_consecutive", N(2, 9), return_inverse=True, return_counts=True),
     C("unique_consecutive", N(2, 5, 2), dim=0), C("unique_consecutive", N(2, 2, 7), True, True, dim=1),

@@ -415,7 +415,7 @@ def test_a_spacing_of_small_integers_does_not_overflow() -> None:
 ELSEWHERE: dict[str, Set[str]] = {
     "linalg.eigh": {"UPLO"}, "linalg.eigvalsh": {"UPLO"},                       # test_linalg
     "linalg.lstsq": {"rcond", "driver"},                                      # the same
-    "lu_unpack": {"unpack_data"}, "unique": {"dim"}, "Tensor.unique": {"dim"},
+    "lu_unpack": {"unpack_data"},
     **dict.fromkeys(("linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex"), frozenset({"pivot"})),     # test_linalg
     "Tensor.scatter": {"reduce"}, "max": {"other"}, "min": {"other"},           # given by position, as something else
     "nn.functional.batch_norm": {"momentum"},                                   # test_nn: of buffers

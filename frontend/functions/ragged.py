@@ -30,6 +30,9 @@ from mlc.passes.analysis.structural_key import attribute_key
 DEPTH = 8
 """Depth to which the definitions of two masks are compared."""
 
+MOST_COLUMNS = 256
+"""Limit on the elements of slices that are sorted."""
+
 
 def picked(mask: Tracer) -> Tracer:
     """The positions of the true elements of a mask in row-major order, ascending."""
@@ -218,39 +221,53 @@ def _given(out: list[Tracer]) -> Any:
 @operation()
 def unique(input: Operand, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
-    """The different elements, in ascending order.
+    """The different elements, or the different slices along a dimension, in ascending order: that of their first
+    elements, then of their second ones, and so on.
 
     NaN differs from NaN. Their number is a data-dependent size within a compiled function.
 
     Args:
         input: Tensor or number.
         sorted: Accepted for PyTorch's sake: the result is always in order.
-        return_inverse: Whether to tell where each element of `input` is in the result, in a tensor of its shape.
-        return_counts: Whether to tell how often each element of the result occurs.
-        dim: None, or the dimension of a vector: different slices are not found; see `unique_consecutive` for those
-            in order.
+        return_inverse: Whether to tell where each element or slice of `input` is in the result; for elements in a
+            tensor of the shape of `input`.
+        return_counts: Whether to tell how often each element or slice of the result occurs.
+        dim: The dimension of the slices; None for the elements of the flattened tensor.
 
     Returns:
-        1-D tensor of the dtype of `input`, or a tuple of it and what is asked for, of int64.
+        Tensor of the dtype of `input`, 1-D without `dim`, or a tuple of it and what is asked for, of int64.
 
     Raises:
-        UserError: `dim` is given (MLC0360).
+        UserError: `dim` is out of range (MLC0356), or the slices have more than 256 elements (MLC0360).
 
     Example:
         >>> mlc.unique(mlc.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3], dtype=mlc.int64), tensor([1, 2], dtype=mlc.int64))
     """
-    if dim is not None and not (tracer(input).ndim == 1 and dim in (0, -1)):
-        raise UserError(f"dim = {dim}: different slices are not found here, only different elements", code="MLC0360",
-                        hint="mlc.unique_consecutive takes a dim, of slices that are in order")
     x = tracer(input)
-    flat = reshape(x, [sizes.product(x.shape)])
-    order = emit(T.ArgSort, flat if not x.type.dtype.is_bool else cast(flat, i64), 0, False)
-    out = _groups(emit(T.Take, flat, order, 0), 0, return_inverse, return_counts)
+    at = 0 if dim is None or not x.ndim else axis(dim, x.ndim)
+    slices = reshape(x, [sizes.product(x.shape)]) if dim is None or not x.ndim else x
+    order = _order(slices, at)
+    out = _groups(emit(T.Take, slices, order, at), at, return_inverse, return_counts)
     if return_inverse:
-        place = emit(T.Scatter, emit(T.Full, 0, flat.shape, i64), order, out[1], 0, "set")
-        out[1] = reshape(place, x.shape)
+        place = emit(T.Scatter, emit(T.Full, 0, order.shape, i64), order, out[1], 0, "set")
+        out[1] = reshape(place, x.shape) if dim is None else place
     return _given(out)
+
+
+def _order(x: Tracer, at: int) -> Tracer:
+    """The order of the slices along an axis by their elements, the first of which counts most."""
+    n, count = x.shape[at], sizes.product([d for a, d in enumerate(x.shape) if a != at])
+    if not isinstance(count, int) or count > MOST_COLUMNS:
+        raise UserError(f"the slices have {count} elements, expected at most {MOST_COLUMNS}", code="MLC0360",
+                        hint="find the different values of a number that each slice has, such as a hash")
+    columns = reshape(emit(T.Transpose, x, (at, *(a for a in range(x.ndim) if a != at))), (n, count))
+    columns = cast(columns, i64) if x.type.dtype.is_bool else columns
+    order: Tracer = emit(T.Iota, (n,), 0, i64)
+    for column in reversed(range(count)):                  # each sort keeps the order of equal ones
+        keys = reshape(emit(T.Slice, columns, (0, column), (n, column + 1), (1, 1)), (n,))
+        order = emit(T.Take, order, emit(T.ArgSort, emit(T.Take, keys, order, 0), 0, False), 0)
+    return order
 
 
 @operation()
