@@ -57,7 +57,7 @@ def check(found: Sequence[AssignedBuffer], captures: Captures | None, reached: A
             why = "the tensor that it was before is returned"
         if why:
             raise _refusal(buffer.path, why, buffer.name, loc)
-        captures.replace(buffer.module, buffer.name, buffer.before)
+        captures.take_by_place(buffer.module, buffer.name, buffer.before)
         reached.drop(buffer.before)                        # which the program may have no more use for
     captures.assigned.clear()
     for module, name in _assigned_by_calls(reached):
@@ -67,9 +67,9 @@ def check(found: Sequence[AssignedBuffer], captures: Captures | None, reached: A
         used = captures.known(x) is not None or any(x is y for y in (*captures.given, *captures.read))
         why = _why_fixed(x, module, name, captures, reached) if used else ""
         if not why:
-            captures.replace(module, name, x)
+            captures.take_by_place(module, name, x)
             reached.drop(x)
-        elif name in reached.replaced.get(id(vars(module)), ()):
+        elif name in reached.by_place.get(id(vars(module)), ()):
             raise _refusal(f"{type(module).__name__}.{name}", why, name, loc)
     for buffer in found:
         _known.add(buffer.module, buffer.name)

@@ -145,7 +145,7 @@ class Captures:
     read       tensors whose elements the recording depends on, beyond being an input
     numbers    mappings and keys of the numbers that are inputs
     assigned   the modules and names of buffers that are assigned, each with the tensor before
-    replaced   the modules and names of buffers that may be another tensor in each call
+    by_place   the modules and names of buffers that may be another tensor in each call
     made       containers that the function has filled with what each call would fill them with
     hooks      what the hooks reach that were called
     differentiates  whether gradients are computed in it
@@ -173,7 +173,7 @@ class Captures:
         self.read: list[Tensor] = []
         self.numbers: list[tuple[MutableMapping[str, Any], str]] = []
         self.assigned: dict[tuple[int, str], tuple[Any, str, Tensor]] = {}
-        self.replaced: list[tuple[Any, str]] = []
+        self.by_place: list[tuple[Any, str]] = []
         self.made: list[Any] = []
         self.differentiates = self.accumulates = self.asks_autograd = False
         self.asks_layout = False
@@ -310,10 +310,10 @@ class Captures:
         """Note that a buffer of a module is another tensor now."""
         self.assigned.setdefault((id(module), name), (module, name, before))
 
-    def replace(self, module: Any, name: str, before: Tensor) -> None:
+    def take_by_place(self, module: Any, name: str, before: Tensor) -> None:
         """Have the buffer of a module be any tensor: take it as an input, in the place of the tensor that it is in the
         call that is recorded, if that is one."""
-        self.replaced.append((module, name))
+        self.by_place.append((module, name))
         for i, (source, tracer, value) in enumerate(self.inputs):
             if isinstance(source, CapturedTensor) and source.tensor is before:
                 self.inputs[i] = CapturedBuffer(module, name), tracer, value

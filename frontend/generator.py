@@ -213,6 +213,16 @@ class Generator:
         return trace is None or (recorded and not mapping.refuses and not trace.in_region and (
             trace.root.captures is not None or at_once.draws is not None))
 
+    def key_of_call(self) -> Tensor | None:
+        """A key that each call of what is being recorded draws, whether the region where it is used runs or not, and
+        however often; None where there is none, as no call draws."""
+        trace = state.trace
+        if trace is None or refuses_draws():
+            return None
+        if trace.root.captures is not None:
+            return trace.root.captures.key(self)
+        return None if at_once.draws is None else at_once.draws.next(self)
+
     def _next(self) -> Array:
         """The next key, as two words."""
         if not once.allowed:

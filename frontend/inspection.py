@@ -32,7 +32,7 @@ def is_tensor(obj: Any) -> bool:
         >>> mlc.is_tensor(mlc.ones(2)), mlc.is_tensor(np.ones(2))
         (True, False)
     """
-    return isinstance(obj, Tensor)
+    return isinstance(obj, Tensor) and not getattr(obj, "weak", False)     # a number that is recorded is none
 
 
 @coded

@@ -81,7 +81,9 @@ class Operators:
     __xor__ = _operator("bitwise_xor")
     __rxor__ = _reflected("bitwise_xor")
     __lshift__ = _operator("bitwise_left_shift")
+    __rlshift__ = _reflected("bitwise_left_shift")
     __rshift__ = _operator("bitwise_right_shift")
+    __rrshift__ = _reflected("bitwise_right_shift")
     __eq__ = _operator("eq")  # type: ignore[assignment]
     __ne__ = _operator("ne")  # type: ignore[assignment]
     __lt__ = _operator("lt")

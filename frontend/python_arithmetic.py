@@ -12,7 +12,7 @@ from mlc.frontend.operators import Operators
 ON_BOOLS = ("and", "rand", "or", "ror", "xor", "rxor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators that are the same on bools; for others a bool is an integer."""
 ON_NUMBERS = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod",
-              "rmod", "pow", "rpow", "lshift", "rshift", "neg", "pos", "abs", "invert", *ON_BOOLS)
+              "rmod", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift", "neg", "pos", "abs", "invert", *ON_BOOLS)
 
 
 class _Numbers(threading.local):
@@ -54,11 +54,11 @@ class PythonArithmetic(Operators):
     __slots__ = ()
     __hash__ = object.__hash__
 
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+    def __divmod__(self: Any, other: Any) -> Any:
+        return (self // other, self % other) if self.weak else NotImplemented
 
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
+    def __rdivmod__(self: Any, other: Any) -> Any:
+        return (other // self, other % self) if self.weak else NotImplemented
 
 
 for _name in ON_NUMBERS:

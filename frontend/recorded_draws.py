@@ -17,6 +17,11 @@ def refuses_draws() -> bool:
     return state.trace is not None and mapping.refuses
 
 
+def in_loop() -> bool:
+    """Whether what is being recorded is the body of a loop, which draws in each iteration."""
+    return state.trace is not None and state.trace.root.loops.loc is not None
+
+
 class _Once(threading.local):
     allowed = False
 

@@ -56,7 +56,7 @@ class Recorded:
     captured  arrays that the function captured (globals, closures); it takes them after its arguments
     captures  what the function reaches by itself: inputs after the arguments, and what happens after a call
     stored    for those inputs that are changed in place: number of the input, number of the result
-    replaced  modules and names of buffers that the function assigns, with the number of the result
+    rebound   modules and names of buffers that the function assigns, with the number of the result
     gradients tensors, or numbers of arguments, whose `grad` is set: to a result, by its number, or to None
     assigned  for buffers of the argument modules that are assigned: number of the buffer, number of the result
     written   for arguments that are changed in place: number of the array, number of the result
@@ -73,7 +73,7 @@ class Recorded:
     written: dict[int, int] = field(default_factory=dict)
     captures: Captures | None = None
     stored: dict[int, int] = field(default_factory=dict)
-    replaced: list[tuple[Any, str, int]] = field(default_factory=list)
+    rebound: list[tuple[Any, str, int]] = field(default_factory=list)
     gradients: list[tuple[Tensor | int, int | None]] = field(default_factory=list)
     depends: list[frozenset[int]] | None = None
     function: Any = None
@@ -82,7 +82,7 @@ class Recorded:
     @property
     def computes(self) -> bool:
         """Whether there is anything to run."""
-        changes = self.assigned or self.written or self.stored or self.replaced
+        changes = self.assigned or self.written or self.stored or self.rebound
         return (bool(changes) or any(number is not None for _, number in self.gradients)
                 or any(kind != "value" for kind, _ in self.outputs))
 
@@ -107,7 +107,7 @@ class Recorded:
                 number, _, view = x
                 leaves.append(_view_of(leaves[number], view, results))
             elif kind == "number":
-                leaves.append(number_of(results[x]))
+                leaves.append(python_number(results[x]))
             elif kind != "value":
                 out = make(Tensor)
                 out._array = (results[x] if kind == "result" else results[x[1]] if kind == "argument" else
@@ -150,7 +150,7 @@ class Recorded:
     def has_effects(self) -> bool:
         """Whether a call changes anything but its arguments."""
         captures = self.captures
-        return bool(self.stored or self.gradients or self.replaced) or (
+        return bool(self.stored or self.gradients or self.rebound) or (
             captures is not None and bool(captures.effects or captures.requiring))
 
     def like_inputs(self) -> dict[int, int]:
@@ -193,7 +193,7 @@ class Recorded:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
 
 
-def number_of(array: BackingArray) -> Any:
+def python_number(array: BackingArray) -> Any:
     """The Python number that a result of no dimensions stands for."""
     return (array if isinstance(array, np.ndarray) else array.numpy()).item()
 

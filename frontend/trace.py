@@ -330,6 +330,8 @@ class Trace:
         """
         if self.root.refused is not None:
             raise self.root.refused
+        if self.parent is None:
+            self.data_of.clear()
         values = [self.local(r) for r in results]
         if self.data_dependent.bindings:
             values = self._leave(values, pads)

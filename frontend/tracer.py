@@ -66,6 +66,8 @@ class Tracer(PythonArithmetic, Tensor):
         """A number as Python's operator of this name takes it: a bool as an integer, and an integer as a float where
         the other operand makes the result one. UserError where that depends on the number."""
         dtype = self.value.type.dtype
+        if len(other) > 1:                                 # pow(n, 2, 5)
+            self._unknown("its number is", NUMBER_NEEDED)
         if dtype.is_bool:
             return as_number(OPERATIONS["cast"](self, "int64"))
         if name not in ("__pow__", "__rpow__") or dtype.is_inexact or isinstance(other[0], float | complex):
@@ -170,6 +172,8 @@ class Tracer(PythonArithmetic, Tensor):
         return super().__getattr__(name)
 
     def __round__(self, ndigits: int | None = None) -> Any:
+        if not self.weak:
+            raise TypeError("a tensor is rounded by its method: x.round(), x.floor(), x.ceil(), x.trunc()")
         self._unknown("its number is", NUMBER_NEEDED)
 
     __trunc__ = __floor__ = __ceil__ = __round__
@@ -224,7 +228,7 @@ def as_number(x: Tracer) -> Tracer:
     return Tracer(x.value, x.owner, True)
 
 
-def number_of(x: Any) -> Value | None:
+def value_of_number(x: Any) -> Value | None:
     """The value of a number that is recorded; None of anything else."""
     return x.value if isinstance(x, Tracer) and x.weak else None
 

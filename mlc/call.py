@@ -36,6 +36,7 @@ class Signature:
     donate  parameters whose memory results may reuse
     static  parameters that are compile-time constants
     asked   those of them that are since Python asked for their numbers while the function was recorded
+    numbers what these were in calls
     warned  whether a warning has been given of too many of these
     specs   the specifications of parameters
     device  the device it runs on; None: that of the arguments
@@ -55,6 +56,7 @@ class Signature:
         self.f, self.device = f, device
         self.module = called_module(f)
         self.asked = frozenset[str]()
+        self.numbers = set[Any]()
         self.warned = False
         self.sees_layout = False                           # whether recordings depend on strides
         self.sees_autograd = False                         # whether recordings depend on `requires_grad` and the like
@@ -305,6 +307,20 @@ class Call(Arguments):
         self.signature.asked |= names
         Call.__init__(self, self.signature, self.args, self.keywords)
         return True
+
+    def know_again(self, static: frozenset[str], asked: frozenset[str]) -> None:
+        """Have these parameters be static again, and those of which Python asked for the numbers."""
+        self.signature.static, self.signature.asked = static, asked
+        Call.__init__(self, self.signature, self.args, self.keywords)
+
+    def is_of_few_numbers(self, most: int) -> bool:
+        """Whether the numbers that have to be known are among the `most` first ones that the function was called with.
+        """
+        numbers = tuple(x.value for x in self.leaves if isinstance(x, tree.Static))
+        known = self.signature.numbers
+        if len(known) < most:
+            known.add(numbers)
+        return numbers in known
 
     def unhashable(self) -> UserTypeError:
         """The error of a call whose code cannot be looked up."""

@@ -168,8 +168,8 @@ class State:
             return
         self.reached += captures.hooks
         self.read += captures.read
-        for module, name in captures.replaced:
-            self.reached[0].replaced.setdefault(id(vars(module)), set()).add(name)
+        for module, name in captures.by_place:
+            self.reached[0].by_place.setdefault(id(vars(module)), set()).add(name)
         names = names_read(self.reached)
         for reached in self.reached:
             reached.loosen(self.read, captures.numbers, captures.hosts, names)

@@ -181,7 +181,7 @@ def _take_effect(code: Specialization, call: Call, results: Sequence[BackingArra
         if keeps:                                          # for backward
             call.captured[i] = kept(tensor)
         take_over(tensor, results[n])
-    for module, name, n in recorded.replaced:
+    for module, name, n in recorded.rebound:
         setattr(module, name, tensor_of(results[n]))
     assign_gradients(recorded.gradients, call.given, results)
     for i in captures.requiring:
@@ -287,7 +287,7 @@ def _check_shared(code: Specialization, call: Call) -> None:
     storages = {id(x._storage) for x in changed} - {id(None)}
     captures = code.recorded.captures
     assert captures is not None
-    if not changed or not (storages or code.recorded.captures_gradients or captures.replaced):
+    if not changed or not (storages or code.recorded.captures_gradients or captures.by_place):
         return
     among = [x for x in call.captured if type(x) is Tensor]
     shared = sum(id(x._storage) in storages for x in among) > len(storages)

@@ -54,7 +54,7 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
         found = state.known.get(call.lookup) or state.fitting(call)
         if found is not None:
             return found
-        if call.signature.asked and len({id(code) for code in state.known.values()}) >= MOST_NUMBERS:
+        if call.signature.asked and not call.is_of_few_numbers(MOST_NUMBERS):
             _warn(call)
             return PYTHON
         brought = Reached(call.brings())
@@ -69,8 +69,14 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
             if error.code in FILLED and function.filled < MOST_FILLED:
                 function.filled += 1
                 return PYTHON                              # in this call: what the function reaches is complete then
-            if error.code in UNRECORDED and call.know_numbers(in_progress.asked):
-                return specialize(function, cache, call, record, build)        # for these numbers
+            before = call.signature.static, call.signature.asked
+            if call.know_numbers(in_progress.asked):
+                try:
+                    return specialize(function, cache, call, record, build)    # for these numbers
+                except UserError:
+                    call.know_again(*before)               # which did not help
+                    if not function.fallback:
+                        raise
             if not function.fallback or error.code not in UNRECORDED:
                 raise
             function.reports.append(_report(call, notes, error))

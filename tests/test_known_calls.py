@@ -157,7 +157,7 @@ def test_all_that_a_recording_does_is_known() -> None:
     noted = {"asks_autograd", "asks_layout", "differentiates", "accumulates"}
     about_inputs = {"arguments", "given", "same", "leaves", "numbers", "_types", "_fixed", "_others", "_tensors",
                     "_numbers", "_buffers", "_ordered"}
-    at_the_end = {"trace", "constants", "replaced", "recorded_grad_mode", "keeps_history", "uses_changed_leaf"}
+    at_the_end = {"trace", "constants", "by_place", "recorded_grad_mode", "keeps_history", "uses_changed_leaf"}
     assert set(vars(Captures(Trace("f"), ()))) == counted | noted | about_inputs | at_the_end
 
 

@@ -131,6 +131,7 @@ def scheduled(x: Any, step: int) -> Any:
     lambda x, n: (n * 0.5, n + 1, -n, n / 3, n // 2, n % 3, n**2, n**-1, 2**n, abs(n), n * 1j, [n], {"a": n}),
     lambda x, n: (n > 1, 0 < n < 2, n != 3, not n, (n > 1) + (n > 2), -(n > 1), ~(n > 1), (n > 1) & (n < 2)),
     lambda x, n: (round(n), math.floor(n), math.ceil(n), math.trunc(n), divmod(n, 2), divmod(7, n), n.bit_length()),
+    lambda x, n: (1 << n, 64 >> n, n << 2, n & 3, pow(n, 2, 5), mlc.is_tensor(n)),
     lambda x, n: (int(n), float(n), bool(n), x.sum() > n, mlc.full((2,), n), mlc.exp(n), mlc.add(n, 1)),
     lambda x, n: bool(x.sum() > n), lambda x, n: not x.any(), lambda x, n: math.sqrt(n) * x, lambda x, n: factorial(n),
     lambda x, n: (mlc.tensor(n / 2), mlc.asarray(n), mlc.zeros_like(n / 2), mlc.clone(n), mlc.tensor([n, 1.5])),
@@ -141,6 +142,37 @@ def test_results_that_are_numbers_are_those_of_python(use: Callable[[Any, Any], 
         found, wanted = f(X, n), use(X, n)
         assert str(found) == str(wanted)
         assert [type(x) for x in mlc.tree.leaves(found)] == [type(x) for x in mlc.tree.leaves(wanted)]
+
+
+def test_steps_of_training_that_a_number_decides() -> None:
+    found, ways = [], list[Any]([lambda f: f, mlc.compile])
+    for compiled in ways:
+        w: Any = mlc.nn.Parameter(mlc.ones(2))
+        opt = mlc.optim.SGD([w], lr=0.1)
+
+        def step(x: Any, i: int, w: Any = w, opt: Any = opt) -> Any:
+            loss = (w * x).sum()
+            loss.backward()
+            if i % 2:
+                opt.step()
+                opt.zero_grad()
+            return loss
+
+        run = compiled(step)
+        found.append([run(X, i).item() for i in range(6)])
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_a_number_that_does_not_help_stays_an_argument() -> None:
+    def f(x: Any, n: int) -> Any:
+        return x * float(x.sum().item()) if n else x
+
+    plain, g = mlc.compile(f, fallback=True), mlc.compile(f)
+    for n in range(1, 4):
+        assert plain(X, n).tolist() == f(X, n).tolist()
+        with pytest.raises(mlc.UserError, match="MLC0350"):
+            g(X, n)
+    assert len(plain.reports) == 1
 
 
 def test_floats_have_all_their_digits() -> None:

@@ -66,7 +66,7 @@ class Reached:
     buffers    whether to include the buffers of modules
     named      the names and strings in the code of each function of the program, by its id
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
-    replaced   names of buffers that are inputs, whatever tensor they are, by the ids of the attributes of their modules
+    by_place   names of buffers that are inputs, whatever tensor they are, by the ids of the attributes of their modules
     clear      whether all that is reached is known to read attributes by the names in its code alone
     """
 
@@ -77,7 +77,7 @@ class Reached:
         self._names: set[str] = set()                      # names and strings in the code of the program
         self.named: dict[int, frozenset[str]] = {}
         self.free: set[int] = set()
-        self.replaced: dict[int, set[str]] = {}
+        self.by_place: dict[int, set[str]] = {}
         self.clear = True
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = []
@@ -129,7 +129,7 @@ class Reached:
     def loosen(self, read: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any],
                names: frozenset[str] | None) -> None:
         """Stop guarding the elements of tensors, but for those that were read while the function was recorded, numbers
-        in mappings that are inputs, the attributes of objects that host functions change, those that are `replaced`,
+        in mappings that are inputs, the attributes of objects that host functions change, those of `by_place`,
         and those that cannot be read if attributes of these `names` are."""
         of_read, of_hosts = {id(t) for t in read}, {id(x) for x in hosts if not self._reads(x)}
         inputs: dict[int, set[str]] = {}
@@ -139,10 +139,10 @@ class Reached:
         for place in self.places:
             if isinstance(place, Payload) and id(place.x) not in of_read:
                 place.loosen()
-            elif isinstance(place, Entries) and (of_place := inputs.get(id(place.x)) or self.replaced.get(id(place.x))):
+            elif isinstance(place, Entries) and (of_place := inputs.get(id(place.x)) or self.by_place.get(id(place.x))):
                 place.unguard(of_place)
             elif isinstance(place, Attributes):
-                found = unread_attributes(place.x, names) | self.replaced.get(id(vars(place.x)), set())
+                found = unread_attributes(place.x, names) | self.by_place.get(id(vars(place.x)), set())
                 if place.unguarded != found:
                     place.unguard(found)
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]

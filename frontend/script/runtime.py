@@ -34,7 +34,7 @@ from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import current, note, state
-from mlc.frontend.tracer import Tracer, as_number, number_of, texts
+from mlc.frontend.tracer import Tracer, as_number, texts, value_of_number
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
@@ -169,7 +169,7 @@ def _chosen(where: Tracer, a: Thunk, b: Thunk, what: str) -> Any:
             return left[-1:]
         return branch
 
-    with python_state.region(frame), asking(number_of(where)):
+    with python_state.region(frame), asking(value_of_number(where)):
         found, = loop_carried.branch(loop_carried.condition(where, site), of(a), of(b), site, on_demand=True)
     leaves, structure = tree.flatten(found)
     if len(leaves) != 1:
@@ -228,7 +228,7 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
         return branch
 
     note("if", site.what)
-    with python_state.region(sys._getframe(1)), asking(number_of(test)):
+    with python_state.region(sys._getframe(1)), asking(value_of_number(test)):
         found = variables.recording(lambda: loop_carried.branch(
             loop_carried.condition(test, site), run(then), run(otherwise), _only(site, wanted), on_demand=True))
     after: list[Any] = [a if a is b else UNDEFINED for a, b in zip(*left)]
@@ -247,7 +247,7 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
         body()
     loop = _Loop(_site("the `while` loop", variables.names, guarded), variables)
     note("while", loop.site.what)
-    with python_state.region(sys._getframe(1)), asking(number_of(going)):
+    with python_state.region(sys._getframe(1)), asking(value_of_number(going)):
         loop.run(test, body)
 
 
@@ -258,7 +258,7 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         loop = _Loop(_site(LOOP, variables.names, guarded), variables)
         around = python_state.region(sys._getframe(1))
         try:
-            with attempt(), around, asking(number_of(steps.length)):
+            with attempt(), around, asking(value_of_number(steps.length)):
                 loop.over(steps, body, stop)
             steps.leave(stop is not None)
             return note("for", LOOP)

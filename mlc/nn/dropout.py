@@ -1,9 +1,10 @@
 """Dropout: layers that draw random numbers in training.
 
 A call draws from the default generator, as in PyTorch, eager and compiled: what `mlc.manual_seed` seeds trains the same
-every time. In loops and branches on tensors and in functions that are recorded by themselves, where each call would
-draw the same, a layer splits a key (`mlc.random`) of its own, which it holds as a buffer: one half draws, the other
-becomes its key. A layer that is given a generator always does so. Saved states do not hold keys.
+every time. In a branch on a tensor a compiled call draws whether the branch is taken or not. In loops on tensors and in
+functions that are recorded by themselves, where each iteration or call would draw the same, a layer splits a key
+(`mlc.random`) of its own, which it holds as a buffer: one half draws, the other becomes its key. A layer that is given
+a generator always does so. Saved states do not hold keys.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from mlc.frontend.functions import neural, random
 from mlc.frontend.generator import default_generator
 from mlc.frontend.in_place import written
 from mlc.frontend.location import user_loc
-from mlc.frontend.recorded_draws import refuses_draws
+from mlc.frontend.recorded_draws import in_loop, refuses_draws
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
 from mlc.nn import init
@@ -63,9 +64,12 @@ class Keyed(Module):
                 default_generator.check_draw()
             if default_generator.may_draw():
                 return default_generator.next_key()
+        call = None if self._always else default_generator.key_of_call()
+        if call is not None and not in_loop():
+            return call                                    # in a branch
         keys = random.split(self.key)
         set_buffer(self, "key", keys[0])
-        return keys[1]
+        return keys[1] if call is None else random.fold_in(random.fold_in(call, keys[1][0]), keys[1][1])
 
 
 class _Dropout(Keyed):
@@ -92,8 +96,7 @@ class Dropout(_Dropout):
     """Dropout: in training 0 with probability p, else x / (1 - p), for each element independently; in evaluation x.
 
     It draws from the default generator: after the same `mlc.manual_seed` it drops the same elements, eagerly and
-    compiled. In loops and branches on tensors, and in functions that are recorded by themselves, it draws by a key of
-    its own.
+    compiled. In loops on tensors, and in functions that are recorded by themselves, it draws by a key of its own.
     (Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov 2014, "Dropout: A Simple Way to Prevent Neural
     Networks from Overfitting".)
 

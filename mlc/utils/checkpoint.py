@@ -59,8 +59,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             "none".
         debug: Accepted for PyTorch's sake.
         early_stop: Accepted for PyTorch's sake: the repetition always goes on to the end.
-        preserve_rng_state: Whether the default generator draws the same numbers in the repetition. The buffers of
-            modules are those of the call in any case, among them the keys that layers such as Dropout hold.
+        preserve_rng_state: Whether the default generator draws the same numbers in the repetition, as for layers such
+            as Dropout. The buffers of modules are those of the call in any case.
         kwargs: Its keyword arguments.
 
     Returns:

@@ -138,15 +138,36 @@ def test_a_seed_reaches_layers_that_are_there() -> None:
         assert found[0] == found[1] != run(x).tolist()
 
 
-def test_a_layer_draws_by_a_key_of_its_own_in_loops_and_where_it_has_a_generator() -> None:
-    def often(x: Any, n: Any) -> Any:
-        for _ in range(n):
-            x = layer(x)
+def test_layers_in_loops_and_branches_drop_other_elements() -> None:
+    layers = nn.ModuleList([copy.deepcopy(nn.Dropout(0.5)) for _ in range(3)])
+
+    def once(x: Any) -> Any:
+        if x.sum() > 0:
+            for layer in layers:
+                x = layer(x)
         return x
 
-    layer = nn.Dropout(0.5)
-    kept = (mlc.compile(often)(mlc.ones(10_000), mlc.tensor(3)) > 0).float().mean()
-    assert kept.item() == pytest.approx(0.125, abs=0.02)
+    def often(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x = layers[0](x)
+        return x
+
+    def loop(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x = once(x)
+        return x
+
+    x = mlc.ones(10_000)
+    branch, found = mlc.compile(once), []
+    for _ in range(2):
+        mlc.manual_seed(2)
+        found.append(branch(x))
+    assert found[0].tolist() == found[1].tolist()
+    for y in (found[0], mlc.compile(often)(x, mlc.tensor(3)), mlc.compile(loop)(x, mlc.tensor(1))):
+        assert (y > 0).float().mean().item() == pytest.approx(0.125, abs=0.02)
+
+
+def test_a_layer_with_a_generator_draws_by_a_key_of_its_own() -> None:
     own = [nn.Dropout(0.5, generator=mlc.Generator().manual_seed(4)) for _ in range(2)]
     assert own[0](mlc.ones(64)).tolist() == own[1](mlc.ones(64)).tolist()
 

@@ -201,13 +201,17 @@ def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None
     x, t = of_same_shape(input, target)
     if x.type.dtype.is_complex:
         raise UserTypeError(f"probabilities are real, found elements of {of_ir(x.type.dtype).name}", code="MLC0785")
-    steepest = min(1e12, E.LARGEST[x.type.dtype])
+    dtype = x.type.dtype
+    x, t = (cast(v, f32) if dtype.itemsize < f32.itemsize else v for v in (x, t))      # which holds all slopes
+    steepest = 1e12
     near, fixed = x * (1 - x) < 1 / steepest, E.detach(x)
     inside = E.where(near, 0.5, x)
     there = -(t * E.maximum(E.log(fixed), -100.0) + (1 - t) * E.maximum(E.log1p(-fixed), -100.0))
     there = there + (x - fixed) * (fixed - t) * steepest   # of the derivative (x - t) / (x (1 - x)), bounded
-    loss = E.where(near, there, -(t * E.log(inside) + (1 - t) * E.log1p(-inside)))
-    return reduced(loss if weight is None else loss * tracer(weight), reduction)
+    loss = tracer(E.where(near, there, -(t * E.log(inside) + (1 - t) * E.log1p(-inside))))
+    if weight is None:
+        return cast(tracer(reduced(loss, reduction)), dtype)
+    return reduced(cast(loss, dtype) * tracer(weight), reduction)
 
 
 @operation(autocast="fp32")
