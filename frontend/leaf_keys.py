@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,3 +74,25 @@ class Keys(tuple[Any, ...]):
         return not self == other
 
     __hash__ = tuple.__hash__
+
+    def make(self, children: Sequence[Any]) -> dict[Any, Any]:
+        """The dict of these keys."""
+        return dict(zip(self, children))
+
+
+class KeysOf(Keys):
+    """The keys of an OrderedDict, a Counter or a defaultdict, of which it makes another one."""
+
+    like: dict[Any, Any]                                   # an empty one
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, KeysOf) and type(self.like) is type(other.like) and super().__eq__(other)
+                and getattr(self.like, "default_factory", None) is getattr(other.like, "default_factory", None))
+
+    __hash__ = tuple.__hash__
+
+    def make(self, children: Sequence[Any]) -> dict[Any, Any]:
+        out = self.like.copy()
+        for key, x in zip(self, children):                 # the `update` of a Counter adds
+            out[key] = x
+        return out

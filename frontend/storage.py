@@ -156,6 +156,22 @@ class Storage:
         return found
 
 
+def copied(tensor: Tensor, memo: dict[int, Any]) -> Any:
+    """The array of a deep copy of a tensor: in one memory with those of the tensors that share its memory, which `memo`
+    has by the ids of what was copied."""
+    old, array = tensor._storage, tensor.backing_array
+    if old is None or old.memory is None or not isinstance(array, np.ndarray) or len(old.tensors()) < 2:
+        return array.copy()
+    if id(old) not in memo:
+        memo[id(old)] = Storage(old.memory.copy(), True)
+    new: Storage = memo[id(old)]
+    assert new.memory is not None
+    offset = array.__array_interface__["data"][0] - old.memory.__array_interface__["data"][0]
+    new.add(memo[id(tensor)])
+    return _read_only(np.ndarray(array.shape, array.dtype, new.memory.reshape(-1).view(np.uint8), offset,
+                                 array.strides))
+
+
 def storage_of(tensor: Tensor) -> Storage:
     """The storage of a tensor, made if it has none."""
     if tensor._storage is None:

@@ -1,7 +1,8 @@
 """Pytrees: flattening, unflattening, and paths of leaves.
 
 A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn.Module is one) of trees; None is a
-tree without leaves; anything else is a leaf. Its structure is a flat tuple of tokens in textual order, so comparing
+tree without leaves; anything else is a leaf. An OrderedDict, a Counter and a defaultdict remain one, other dicts become
+plain, and all match each other. The structure is a flat tuple of tokens in textual order, so comparing
 and hashing one costs no Python code.
 
 A tensor that occurs several times in an `AttributeTree`, other than as a buffer, is a single leaf, at its first
@@ -11,12 +12,13 @@ occurrence: so layers can share a weight.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mlc.frontend.leaf_keys import Keys, frozen_leaf
+from mlc.frontend.leaf_keys import Keys, KeysOf, frozen_leaf
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserTypeError
 
@@ -93,7 +95,16 @@ class Static:
 def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:
     """The keys of a dict as part of a token."""
     names = tuple(x)
+    if type(x) in _SPECIAL:
+        keys = KeysOf(names)
+        keys.like = x.copy()
+        keys.like.clear()
+        return keys
     return names if all(type(name) is str for name in names) else Keys(names)
+
+
+_SPECIAL = (OrderedDict, Counter, defaultdict)
+"""Classes of dicts that a tree keeps; those of programs become plain ones."""
 
 
 class _LeafToken:
@@ -238,7 +249,7 @@ def _children(x: Any, statics: dict[int, Static] | None = None) -> tuple[Token, 
     if dataclasses.is_dataclass(x) and not isinstance(x, type | Leaf):
         names = tuple(f.name for f in dataclasses.fields(x))
         return (kind, len(names), names), [getattr(x, name) for name in names]
-    if isinstance(x, dict):                                     # OrderedDict, defaultdict
+    if isinstance(x, dict):
         return (dict, len(x), _keys(x)), list(x.values())
     return None
 
@@ -291,7 +302,7 @@ def _make(token: Token, children: list[Any]) -> Any:
     if kind is tuple:
         return tuple(children)
     if kind is dict:
-        return dict(zip(rest, children))
+        return rest.make(children) if isinstance(rest, Keys) else dict(zip(rest, children))
     if kind is type(None):
         return None
     if issubclass(kind, AttributeTree):

@@ -252,11 +252,14 @@ def check_location(map_location: Any) -> None:
 def write(x: Any, file: File) -> None:
     """Write an object; UserTypeError (MLC0764) if it holds what a file cannot have."""
     writer = _Writer()
-    root = writer.row(x)
     try:
+        root = writer.row(x)
         parts = pack(MAGIC, {"objects": writer.rows, "root": root}, {"arrays": to_bytes(writer.arrays)})
     except Unreadable as error:
         raise UserTypeError(str(error), code="MLC0764", loc=user_loc()) from None
+    except RecursionError:
+        raise UserTypeError("containers are nested too deeply, or hold themselves", code="MLC0764",
+                            loc=user_loc()) from None
     _put(file, parts)
 
 

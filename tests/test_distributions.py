@@ -83,3 +83,17 @@ def test_what_no_distribution_is_or_has_is_refused(code: str, call: Any) -> None
     with pytest.raises(UserError) as found:
         call(mlc.distributions)
     assert found.value.code == code
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_a_scale_that_is_a_number_keeps_the_dtype(dtype: str) -> None:
+    for scale in (3.0, -0.5):
+        found = []
+        for module in (torch, mlc):
+            own: Any = module
+            x = own.tensor([[0.5, 2.0]], dtype=getattr(own, dtype))
+            found.append([own.distributions.AffineTransform(1.0, scale, event_dim=n).log_abs_det_jacobian(x, x)
+                          for n in (0, 1)])
+        for a, b in zip(*found):
+            assert str(b.dtype).removeprefix("mlc.") == dtype
+            assert a.flatten().tolist() == pytest.approx(b.flatten().tolist(), rel=1e-3)

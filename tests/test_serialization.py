@@ -12,7 +12,7 @@ import pytest
 
 import mlc
 from mlc import nn
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 
 pytestmark = pytest.mark.usefixtures("execution")
 
@@ -140,3 +140,11 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         assert found.value.code == "MLC0766"
         with pytest.raises(UserError):
             mlc.load(io.BytesIO(whole[:at]))
+
+
+def test_what_is_nested_without_end_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(UserTypeError, match="MLC0764.*nested too deeply"):
+        mlc.save(deep, io.BytesIO())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -44,3 +45,18 @@ def test_modules_that_share_a_setting_are_known_by_its_value() -> None:
 def test_trees_that_do_not_fit(call: Callable[[], Any], code: str) -> None:
     with pytest.raises(UserTypeError, match=code):
         call()
+
+
+@pytest.mark.parametrize("made", [lambda: OrderedDict(b=mlc.ones(2), a=mlc.zeros(2)), lambda: Counter("aab"),
+                                  lambda: defaultdict[str, Any](list, a=mlc.ones(2))])
+def test_dicts_of_the_collections_module_stay_what_they_are(made: Any) -> None:
+    x = made()
+    for y in (mlc.tree.map(lambda v: v, x), mlc.compile(lambda m: m)(x), mlc.compile(lambda m: m.copy())(x)):
+        assert type(y) is type(x) and list(y) == list(x)
+        assert getattr(y, "default_factory", None) is getattr(x, "default_factory", None)
+    f = mlc.compile(lambda m: type(m).__name__)
+    assert [f(x), f(dict(x))] == [type(x).__name__, "dict"]
+
+
+def test_dicts_of_all_classes_match() -> None:
+    assert mlc.tree.map(lambda a, b: a + b, OrderedDict(a=1, b=2), {"b": 10, "a": 20}) == {"a": 21, "b": 12}

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -357,3 +358,20 @@ def test_a_view_of_memory_in_order_is_none_of_other_memory() -> None:
             is_view = np.may_share_memory(np.asarray(x), np.asarray(y))
             assert is_view == np.may_share_memory(np.asarray(x), np.asarray(x).reshape(4, 2, 3))
             assert (np.asarray(x) == (1 if is_view else 0)).all()
+
+
+def test_deep_copies_share_memory_as_what_they_are_copies_of() -> None:
+    def use(module: Any) -> list[Any]:
+        a = module.arange(12.0).reshape(3, 4)
+        parts = deepcopy([a, a.t(), a[1], a[:, 1:3], a.flatten()[5:7], a.detach(), a.clone()])
+        parts[1].add_(1)
+        parts[2].fill_(7)
+        parts[3][0, 0] = 9
+        parts[4].mul_(2)
+        return [x.tolist() for x in (*parts, a)]
+
+    assert use(mlc) == use(torch)
+    w = mlc.nn.Parameter(mlc.ones(2))
+    held = deepcopy({"w": w, "data": w.detach()})
+    held["data"].add_(1)
+    assert held["w"].tolist() == [2, 2] and held["w"].requires_grad and w.tolist() == [1, 1]

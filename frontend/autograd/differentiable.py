@@ -110,7 +110,7 @@ class Differentiable:
         if mode.captures is not None:
             mode.captures.note_read(self)
         out = memo[id(self)] = object.__new__(type(self))
-        out._array, out._autograd = self.backing_array.copy(), None
+        out._array, out._autograd = self._copied_array(memo), None
         if self._autograd is not None:
             meta = out.autograd_meta
             meta.requires_grad, meta.is_parameter = self.requires_grad, self._autograd.is_parameter

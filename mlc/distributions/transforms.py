@@ -421,8 +421,10 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale  # type: ignore[no-any-return]
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
-        scale = mlc.asarray(self.scale)
-        logs = mlc.log(mlc.abs(scale)).expand(*mlc.broadcast_shapes(x.shape, scale.shape))
+        if not isinstance(self.scale, Tensor):
+            return sum_rightmost(mlc.full_like(x, math.log(abs(self.scale)) if self.scale else -math.inf),
+                                 self._event_dim)
+        logs = mlc.log(mlc.abs(self.scale)).expand(*mlc.broadcast_shapes(x.shape, self.scale.shape))
         return sum_rightmost(logs, self._event_dim)
 
     def _shape(self, shape: Sequence[int]) -> Sequence[int]:
