@@ -146,5 +146,5 @@ def test_what_is_nested_without_end_is_refused() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(UserTypeError, match="MLC0764.*nested too deeply"):
+    with pytest.raises(UserTypeError, match=r"MLC0764.*nested too deeply"):
         mlc.save(deep, io.BytesIO())
