@@ -123,6 +123,9 @@ def test_a_tensor_of_another_shape_is_compiled_for() -> None:
     f(mlc.ones(2))
     m.a, m.w = mlc.zeros(3), nn.Parameter(mlc.ones(3))
     assert f(mlc.ones(3)).item() == 3 and m.a.tolist() == [1, 1, 1]
+    m.a = mlc.zeros(3, dtype=mlc.float64)
+    f(mlc.ones(3))
+    assert m.a.dtype is mlc.float64
 
 
 def test_other_shapes_and_other_functions_take_what_was_assigned_last() -> None:

@@ -95,3 +95,12 @@ def test_samples_that_differ(batch: list[Any], message: str) -> None:
 def test_samples_that_are_no_data(sample: Any) -> None:
     with pytest.raises(UserTypeError, match=r"MLC0701.* at sample\[0\] cannot be collated"):
         default_collate([(sample,)])
+
+
+def test_a_batch_has_the_history_of_its_samples() -> None:
+    w = mlc.ones(2, requires_grad=True)
+    batch = default_collate([w * 2, w])
+    (batch * mlc.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [5, 8]
+    with mlc.no_grad():
+        assert not default_collate([w, w]).requires_grad

@@ -54,6 +54,11 @@ def test_code_is_chosen_by_the_order_of_elements_once_it_matters() -> None:
     for _ in range(3):
         assert f(x).tolist() == [0, 1, 2, 3] and f(x.t()).tolist() == [0, 2, 1, 3]
     assert len(f.reports) == 2
+    first = mlc.compile(lambda x: x.contiguous().view(-1))
+    assert first(x.t()).tolist() == [0, 2, 1, 3]           # whose code is none for the others
+    first(x).mul_(0)
+    assert x.sum() == 0
+    x = mlc.arange(4.0).reshape(2, 2)
     plain = mlc.compile(lambda x: x + 1)
     plain(x), plain(x.t())
     assert len(plain.reports) == 1

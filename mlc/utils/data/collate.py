@@ -12,6 +12,7 @@ import numpy as np
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.arguments import coded
+from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.functions.create import asarray, tensor
 from mlc.frontend.functions.shape import stack
 from mlc.frontend.location import user_loc
@@ -109,8 +110,8 @@ def _stacked(batch: Sequence[Any], path: str) -> Tensor:
             raise _differs("are", (type(batch[0]).__name__, type(x).__name__), i, path)
         if x.shape != first.shape:
             raise _differs("have shapes", (list(first.shape), list(x.shape)), i, path)
-    if state.trace is not None:                            # the tensors may have other elements in each call
-        return stack(batch)
+    if state.trace is not None or (mode.enabled and any(type(x) is Tensor and x.requires_grad for x in batch)):
+        return stack(batch)                                # recorded, for other elements in each call or for backward
     if not all(type(x) is np.ndarray and x.dtype == first.dtype for x in arrays):
         tensors = [asarray(x) for x in batch]
         if any(x.device != "cpu" for x in tensors):
