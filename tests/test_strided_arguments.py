@@ -64,6 +64,16 @@ def test_code_is_chosen_by_the_order_of_elements_once_it_matters() -> None:
     assert len(plain.reports) == 1
 
 
+def test_code_for_many_sizes_is_for_one_order() -> None:
+    f = mlc.compile(lambda x: x.contiguous().view(-1))
+    for n in (2, 3, 4, 5):
+        x = mlc.arange(float(n * n)).reshape(n, n)
+        assert f(x).tolist() == x.flatten().tolist()
+        f(x.t()).mul_(0)
+        assert x.sum() > 0
+    assert len(f.reports) <= 4
+
+
 def test_a_captured_tensor_in_another_order_is_found() -> None:
     held = [mlc.arange(4.0).reshape(2, 2)]
     f = mlc.compile(lambda x: x + held[0].contiguous().view(-1))
