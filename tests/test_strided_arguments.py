@@ -71,7 +71,7 @@ def test_code_for_many_sizes_is_for_one_order() -> None:
         assert f(x).tolist() == x.flatten().tolist()
         f(x.t()).mul_(0)
         assert x.sum() > 0
-    assert len(f.reports) <= 4
+    assert len(f.reports) <= 5
 
 
 def test_a_captured_tensor_in_another_order_is_found() -> None:
