@@ -14,6 +14,7 @@ import torch
 import mlc
 from mlc import nn
 from mlc.ir.diag import UserAttributeError, UserError
+from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 
@@ -65,6 +66,7 @@ def test_five_steps(name: str, settings: dict[str, Any]) -> None:
           (theirs, getattr(torch.optim, name)(theirs.parameters(), **settings))])
 
 
+@NATIVE
 @pytest.mark.parametrize("compiled", [lambda f: f, mlc.compile])
 def test_averages_of_several_parameters(compiled: Any) -> None:
     """The parameters share the weight of the average, which is one result for all."""
