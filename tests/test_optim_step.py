@@ -71,7 +71,8 @@ def test_five_steps(name: str, settings: dict[str, Any]) -> None:
 def test_averages_of_several_parameters(compiled: Any) -> None:
     """The parameters share the weight of the average, which is one result for all."""
     def train(module: Any, compiled: Any) -> list[Any]:
-        params = [module.nn.Parameter(module.tensor(np.full(n, 0.5, np.float32))) for n in (2, 3)]
+        params = [module.nn.Parameter(module.tensor(np.full(shape, 0.5, np.float32)))
+                  for shape in ((4, 8), (8,), (8, 3), (3,))]
         opt = module.optim.ASGD(params, lr=0.1, t0=2, lambd=0.01, weight_decay=0.1)
 
         def step() -> None:
