@@ -149,7 +149,8 @@ def choose(test: Any, a: Thunk, b: Thunk, free: bool) -> Any:
         return a() if test else b()
     where = truth(test, "the conditional expression")
     if free:
-        x, y = a(), b()
+        with asking(value_of_number(test)):
+            x, y = a(), b()
         k = join(abstract_value(x), abstract_value(y))
         if k is not None and k.type is not None and not k.weak:
             return after_branch(OPERATIONS["where"](where, x, y), (x, y))
