@@ -19,11 +19,11 @@ class Recording(Protocol):
 
 
 class _InProgress(threading.local):
-    """The outermost recording in progress in this thread, and the numbers of the arguments from which the value is
-    computed whose number its first refusal is about; of none if it is computed from anything else."""
+    """The outermost recording in progress in this thread, and for each value whose number its first refusal may be
+    about, innermost first, the numbers of the arguments that it is computed from."""
 
     recording: Recording | None = None
-    asked: frozenset[int] = frozenset()
+    asked: tuple[frozenset[int], ...] = ()
 
 
 in_progress = _InProgress()
@@ -39,7 +39,7 @@ def unknown(value: Value | None, message: str, **more: Any) -> UserError:
     """Create the error for a program in which Python asks for the number of a value that is recorded."""
     error = refusal(message, **more)
     if (recording := in_progress.recording) is None or recording.refused is error:
-        in_progress.asked = _arguments_of(value)
+        in_progress.asked = (_arguments_of(value),)
     return error
 
 
@@ -49,7 +49,7 @@ def asking(value: Value | None) -> Iterator[None]:
     try:
         yield
     except UserError:
-        in_progress.asked = in_progress.asked or _arguments_of(value)
+        in_progress.asked += (_arguments_of(value),)
         raise
 
 

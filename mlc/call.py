@@ -290,8 +290,8 @@ class Call(Arguments):
             self.types = before
 
     def know_numbers(self, numbers: Set[int]) -> bool:
-        """Have the parameters be static from now on whose numbers Python asked for; False if these are no numbers, or
-        arguments have other parts, too."""
+        """Have the parameters be static from now on that these arguments are, whose numbers Python asked for; False if
+        they are no numbers, or have other parts, too."""
         if not numbers or not all(i < len(self.weak) and self.weak[i] for i in numbers):
             return False
         names, slots, number = set[str](), iter(self.slots), 0
@@ -345,7 +345,7 @@ def record(call: Call, reached: Reached | None = None, captures: bool = True) ->
     reached   what it reaches by itself, which it may not change; looked up without one
     captures  whether tensors that it reaches are inputs of the module, which it may change, or constants
     """
-    in_progress.asked = frozenset()
+    in_progress.asked = ()
     with autocast_of(call.autocast):
         recorded = record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
                                 reached=reached or Reached({"": call.signature.f}), name=call.signature.name,

@@ -40,11 +40,12 @@ Build = Callable[[Call, Recorded, bool], Specialization]
 
 
 def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, record: Record,
-               build: Build) -> Specialization | RunAsPython:
+               build: Build, again: bool = False) -> Specialization | RunAsPython:
     """The code for a call, made if no other thread has made it meanwhile; or that the function runs as Python for it.
 
     cache          the specializations that it becomes one of
     record, build  record the function for a call, and make code of what is recorded
+    again          whether numbers are static since it could not be recorded: then it does not run as Python
     """
     with cache.lock, no_collection():
         state = cache.state()
@@ -70,14 +71,14 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
                 function.filled += 1
                 return PYTHON                              # in this call: what the function reaches is complete then
             before = call.signature.static, call.signature.asked
-            if call.know_numbers(in_progress.asked):
+            if any(map(call.know_numbers, in_progress.asked)):
                 try:
-                    return specialize(function, cache, call, record, build)    # for these numbers
+                    return specialize(function, cache, call, record, build, True)      # for these numbers
                 except UserError:
                     call.know_again(*before)               # which did not help
-                    if not function.fallback:
+                    if again or not function.fallback:
                         raise
-            if not function.fallback or error.code not in UNRECORDED:
+            if again or not function.fallback or error.code not in UNRECORDED:
                 raise
             function.reports.append(_report(call, notes, error))
             return cache.run_as_python(call)
