@@ -110,6 +110,8 @@ def _why_fixed(x: Tensor, module: Any, name: str, captures: Captures, reached: A
     """Why a buffer cannot be an input whatever tensor it is; "" if it can."""
     if any(x is y for y in (*captures.given, *captures.read)):
         return "the tensor that it was before is an argument, or its elements are read while the function is recorded"
+    if x.requires_grad:
+        return "it requires a gradient"
     if reached.holds_elsewhere(x, module, name):
         return "the tensor that it was before is held elsewhere, too"
     return ""
@@ -127,6 +129,6 @@ def _why_not(buffer: AssignedBuffer, others: Sequence[AssignedBuffer], captures:
     array = before.backing_array
     if new.type != TensorType(tuple(array.shape), from_numpy(array.dtype)):
         return f"it was a {TensorType(tuple(array.shape), from_numpy(array.dtype))}, and is a {new.type}"
-    if before.requires_grad or (depends_on_leaf(new) and captures.grad_mode()):
+    if depends_on_leaf(new) and captures.grad_mode():
         return "it has a history, which the next call would go on with"
     return ""
