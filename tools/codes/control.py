@@ -145,7 +145,9 @@ example python:
 fix: reduce it in the function, or keep the size and select by the mask with mlc.where.
 
 MLC0615 A compiled function changes existing Python state: a global, an attribute or a list.
-The function is recorded only once, so the state would change once instead of in every call.
+The function is recorded only once, so the state would change once instead of in every call. A buffer of a module may be
+assigned, in each call another result of an operation: of the same type, without a history, and where nothing else holds
+or returns the tensor that it was before.
 example python:
     import mlc
     class Counter(mlc.nn.Module):
@@ -155,7 +157,7 @@ example python:
             self.calls += 1
             return x
     mlc.compile(Counter())(mlc.ones(3))
-fix: return the new value, or make it a buffer (register_buffer) of a module that is passed as an argument.
+fix: return the new value, or make it a buffer of a module (register_buffer) and change it in place, as by copy_.
 
 MLC0997 A compiled function makes a tensor that was None before the call.
 Such a cache is there after the first call, which therefore runs as Python; the next one is compiled, and reads it. This
