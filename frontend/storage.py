@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.frontend.location import user_loc
+from mlc.frontend.methods import SYNTAX
 from mlc.ir.diag import UserError
 
 if TYPE_CHECKING:
@@ -170,6 +171,9 @@ def copied(tensor: Tensor, memo: dict[int, Any]) -> Any:
     new.add(memo[id(tensor)])
     return _read_only(np.ndarray(array.shape, array.dtype, new.memory.reshape(-1).view(np.uint8), offset,
                                  array.strides))
+
+
+SYNTAX["copied_array"] = copied
 
 
 def storage_of(tensor: Tensor) -> Storage:

@@ -37,7 +37,7 @@ from mlc.frontend.nested_lists import LISTS, elements
 from mlc.frontend.operators import PLAIN, Operators
 from mlc.frontend.python_numbers import PythonNumbers
 from mlc.frontend.size import Size
-from mlc.frontend.storage import Storage, copied, handed_out
+from mlc.frontend.storage import Storage, handed_out
 from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
 from mlc.ir.types import f64, from_numpy, to_numpy
 
@@ -212,9 +212,6 @@ class Tensor(Differentiable, Dimensions, PythonNumbers, MemoryLayout, Conversion
         if mode.captures is not None:
             mode.captures.note_read(self)
         return handed_out(self) if isinstance(self.backing_array, np.ndarray) else self.array
-
-    def _copied_array(self, memo: dict[int, Any]) -> BackingArray:
-        return copied(self, memo)  # type: ignore[no-any-return]
 
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
         reads = copy or (dtype is not None and self.array.dtype != dtype)

@@ -15,6 +15,7 @@ from mlc.frontend.autograd.graph import AutogradMeta, Node, tensor_of
 from mlc.frontend.autograd.hooks import Hook, RemovableHandle
 from mlc.frontend.dtypes import DType
 from mlc.frontend.location import user_loc
+from mlc.frontend.methods import SYNTAX
 from mlc.frontend.refusals import in_progress, refusal
 from mlc.ir.diag import UserError, UserTypeError
 
@@ -110,7 +111,7 @@ class Differentiable:
         if mode.captures is not None:
             mode.captures.note_read(self)
         out = memo[id(self)] = object.__new__(type(self))
-        out._array, out._autograd = self._copied_array(memo), None
+        out._array, out._autograd = SYNTAX["copied_array"](self, memo), None
         if self._autograd is not None:
             meta = out.autograd_meta
             meta.requires_grad, meta.is_parameter = self.requires_grad, self._autograd.is_parameter
