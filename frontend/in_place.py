@@ -129,8 +129,7 @@ def views_follow(base: Tensor) -> None:
 
 def check_number(src: Any, like: Tensor) -> None:
     """UserError if a number that is to be written to a tensor of integers does not fit, as in `converted`."""
-    dtype = to_numpy(like.dtype.ir)
-    if type(src) not in (int, float) or dtype.kind not in "iu":
+    if type(src) not in (int, float) or (dtype := to_numpy(like.dtype.ir)).kind not in "iu":
         return
     try:
         check_fits(int(src), dtype)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU
 from mlc.frontend.memory_format import channels_last, channels_last_3d, check_memory_format, contiguous_format
 from mlc.frontend.methods import SYNTAX
+from mlc.frontend.refusals import in_progress
 from mlc.frontend.sparse.layout import layout, strided
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class MemoryLayout:
             (True, False)
         """
         check_memory_format(memory_format)
-        if mode.captures is not None and memory_format in (None, contiguous_format):
+        if in_progress.recording is not None and memory_format in (None, contiguous_format):
             found = SYNTAX["lies_in_order"](self)
             if found is not None:
                 return found  # type: ignore[no-any-return]

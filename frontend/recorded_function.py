@@ -107,7 +107,7 @@ class Recorded:
                 number, _, view = x
                 leaves.append(_view_of(leaves[number], view, results))
             elif kind == "number":
-                leaves.append(python_number(results[x]))
+                leaves.append(wrap(results[x]).item())
             elif kind != "value":
                 out = make(Tensor)
                 out._array = (results[x] if kind == "result" else results[x[1]] if kind == "argument" else
@@ -191,11 +191,6 @@ class Recorded:
         """Store the buffers that the call assigned in the modules among the arguments `given` (args, keywords)."""
         if self.assigned:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
-
-
-def python_number(array: BackingArray) -> Any:
-    """The Python number that a result of no dimensions stands for."""
-    return (array if isinstance(array, np.ndarray) else array.numpy()).item()
 
 
 class ComputedView(NamedTuple):

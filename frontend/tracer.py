@@ -12,8 +12,6 @@ from mlc.frontend.device import device as Device
 from mlc.frontend.devices import CPU, BackingArray, as_device
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
-from mlc.frontend.memory_format import check_memory_format, contiguous_format
-from mlc.frontend.methods import SYNTAX
 from mlc.frontend.python_arithmetic import PythonArithmetic
 from mlc.frontend.refusals import unknown
 from mlc.frontend.symint import symbolic
@@ -143,13 +141,6 @@ class Tracer(PythonArithmetic, Tensor):
                       "runs", code="MLC0350", loc=user_loc(), notes=(f"the value comes from {origin(self)}",),
                       hint=hint or "return it and look at the result, or run this function outside mlc.compile and "
                                    "mlc.grad")
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        check_memory_format(memory_format)
-        found: bool | None = SYNTAX["lies_in_order"](self) if memory_format in (None, contiguous_format) else None
-        if found is None:
-            self._unknown("where its elements lie is")
-        return found
 
     def __bool__(self) -> bool:
         hint = compiler().way_out() or "choose between two values with mlc.where(condition, a, b)"

@@ -19,7 +19,6 @@ from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.leaf_keys import frozen_leaf
 from mlc.frontend.location import user_loc
-from mlc.frontend.recorded_function import python_number
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.frozen import compute_constants, taken
@@ -190,7 +189,7 @@ class Loaded:
         for weight, result in signature.assigned:
             self._weights[self._names[weight]] = wrap(results[result])
         for kind, x in signature.outputs:
-            leaves.append(x if kind == "value" else python_number(results[x]) if kind == "number" else
+            leaves.append(x if kind == "value" else wrap(results[x]).item() if kind == "number" else
                           wrap(results[x] if kind == "result" else unpad(results, *x)))
         return signature.results.unflatten(leaves)
 
