@@ -101,10 +101,10 @@ class FlashAttention(Blockwise, name="tensor.flash_attention"):
 
     def infer(self) -> TensorType:
         q, k, v = (x.type for x in self.operands)
-        if not q.dtype == k.dtype == v.dtype or q.dtype not in (bf16, f16):
+        if not q.dtype == k.dtype == v.dtype or q.dtype not in (bf16, f16) or min(q.rank, k.rank, v.rank) < 2:
             self.refuse(f"takes matrices of bf16 or f16, not {q}, {k} and {v}", "MLC0113")
         batch = k.shape[:-2]
-        if min(q.rank, k.rank, v.rank) < 2 or q.shape[: len(batch)] != batch or q.rank < k.rank or (
+        if q.shape[: len(batch)] != batch or q.rank < k.rank or (
                 q.shape[-1] != k.shape[-1] or v.shape[:-1] != k.shape[:-1]):
             shapes = ", ".join(shape_text(t.shape) for t in (q, k, v))
             self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115",

@@ -94,3 +94,9 @@ func.func @f(%q: tensor<f32>, %k: tensor<3x4xf32>) {
   %0 = tensor.attention %q, %k, %k {scale = 0.5} : (tensor<f32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>  // error: error[MLC0115]: tensor.attention: takes matrices, found tensor<f32>
   func.return
 }
+
+// -----
+func.func @f(%q: tensor<2x4xbf16>, %v: tensor<bf16>) {
+  %0 = tensor.flash_attention %q, %q, %v {scale = 0.5} : (tensor<2x4xbf16>, tensor<2x4xbf16>, tensor<bf16>) -> tensor<2x4xbf16>  // error: error[MLC0113]: tensor.flash_attention: takes matrices of bf16 or f16, not tensor<2x4xbf16>, tensor<2x4xbf16> and tensor<bf16>
+  func.return
+}
