@@ -186,6 +186,15 @@ class FakeDevice:
     def await_stream(self, stream: int) -> None:
         self.ordered.append(("await", stream))
 
+    def new_stream(self) -> int:
+        return self.stream + 1
+
+    def mark(self, stream: int) -> Any:
+        return None
+
+    def reached(self, mark: Any) -> bool:
+        return True
+
 
 class FakeGraph:
     """Steps with the arguments they had when they were last read."""

@@ -127,6 +127,15 @@ class Device(Protocol):
     def await_stream(self, stream: int) -> None:
         """Make later work submitted here wait for all work of another stream."""
 
+    def new_stream(self) -> int:
+        """Create a further stream, for work of other libraries; returns its handle."""
+
+    def mark(self, stream: int) -> Any:
+        """A mark after all work submitted to a stream so far."""
+
+    def reached(self, mark: Any) -> bool:
+        """Whether the work before a mark is done, after which the mark is gone. Any thread may ask."""
+
 
 def forked() -> BackendError:
     """The error of a process whose parent has used a GPU."""

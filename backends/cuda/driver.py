@@ -23,7 +23,7 @@ from mlc.ir.weak_references import FinalizationQueue
 
 SHARED_BY_DEFAULT = GPU.shared_bytes
 """Bytes of dynamic shared memory that a kernel may use without opting in."""
-OUT_OF_MEMORY, NO_DEVICE = 2, 100
+OUT_OF_MEMORY, NO_DEVICE, NOT_READY = 2, 100, 600
 LOST = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 """Sticky errors of kernels, after which the process can no longer use the device."""
 CHUNK, CHUNKS = 4 << 20, 4
@@ -117,7 +117,7 @@ class Driver:
                                                     attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                                                     attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
         self.architecture = 10 * major + minor
-        self._stream = self.call(cu.cuStreamCreate(int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING)), "making a stream")
+        self._stream = self._created_stream()
         self.stream = int(self._stream)
         self._ordering = self.event()
         self._staging = Staging(self)
@@ -291,6 +291,27 @@ class Driver:
         with self._lock:
             self.call(self.cu.cuEventRecord(self._ordering, self.cu.CUstream(stream)), "ordering streams")
             self.call(self.cu.cuStreamWaitEvent(self._stream, self._ordering, 0), "ordering streams")
+
+    def new_stream(self) -> int:
+        return int(self._created_stream())
+
+    def _created_stream(self) -> Any:
+        flags = int(self.cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        return self.call(self.cu.cuStreamCreate(flags), "making a stream")
+
+    def mark(self, stream: int) -> Any:
+        event = self.event()
+        self.call(self.cu.cuEventRecord(event, self.cu.CUstream(stream)), "recording an event")
+        return event
+
+    def reached(self, mark: Any) -> bool:
+        with self.aside():
+            status, = self.cu.cuEventQuery(mark)
+            if int(status) == NOT_READY:
+                return False
+            self.call((status,), "waiting for the device")
+            self.call(self.cu.cuEventDestroy(mark), "dropping an event")
+            return True
 
 
 def _text(log: bytearray) -> str:

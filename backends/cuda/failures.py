@@ -35,11 +35,16 @@ class Failures:
         self._free: list[int] = []
         self._lock = threading.Lock()
         self._address = 0                                  # of the records on the host
+        self._failed: Error | None = None
 
     @property
     def pending(self) -> bool:
-        """Whether some calls are watched."""
-        return bool(self._watched)
+        """Whether some calls are watched, or nothing on the device can be relied on."""
+        return bool(self._watched) or self._failed is not None
+
+    def fail(self, error: Error) -> None:
+        """Raise an error at every wait from now on: results of other work than of calls are missing."""
+        self._failed = error
 
     def make_room(self) -> None:
         """Raise the error of an earlier call that is done, and wait for some if too many are not, so that the next call
@@ -69,6 +74,8 @@ class Failures:
         """Raise the error of the first call that is done and has one."""
         with self._lock:
             self._raise_first()
+        if self._failed is not None:
+            raise self._failed
 
     def _at_exit(self) -> None:
         """Show the error of a call whose result nobody has read."""

@@ -228,6 +228,10 @@ class DeviceArray:
             return DeviceArray(self.memory, self.storage, shape, self.dtype)
         return self.memory.array(np.ascontiguousarray(self.numpy()[tuple(map(slice, shape))]))
 
+    def reshaped(self, shape: tuple[int, ...]) -> DeviceArray:
+        """The same elements in another shape, in the same memory."""
+        return DeviceArray(self.memory, self.storage, shape, self.dtype)
+
     def copy(self) -> DeviceArray:
         """A copy in new memory."""
         out = self.memory.empty(self.shape, self.dtype)

@@ -98,6 +98,9 @@ class GlooTransport(Transport):
     def receive(self, source: int, tag: int, into: Array) -> Receive:
         return self._mailbox.post(source, tag, into)
 
+    def check(self, rank: int) -> None:
+        self._mailbox.check(rank)
+
     def abort(self, message: str) -> None:
         self._mailbox.fail(self.rank, message)
         self._tell(_FAILED, message)

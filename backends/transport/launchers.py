@@ -13,7 +13,8 @@ _MPI = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 _LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _NEEDS = {"mpi": ("mpi4py", "pip install 'mlc[distributed]' brings mpi4py and MPICH"),
-          "gloo": ("torch", "install torch, which has gloo, or start with MPI: mpiexec -n 4 python train.py")}
+          "gloo": ("torch", "install torch, which has gloo, or start with MPI: mpiexec -n 4 python train.py"),
+          "nccl": ("nccl", "pip install 'mlc[nccl]' brings nccl4py and NCCL, which carry tensors between GPUs")}
 
 
 def by_mpi() -> bool:

@@ -31,6 +31,9 @@ class ThreadTransport(Transport):
     def receive(self, source: int, tag: int, into: Array) -> Receive:
         return self._mailboxes[self.rank].post(source, tag, into)
 
+    def check(self, rank: int) -> None:
+        self._mailboxes[self.rank].check(rank)
+
     def abort(self, message: str) -> None:
         for mailbox in self._mailboxes:
             mailbox.fail(self.rank, message)

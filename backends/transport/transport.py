@@ -13,7 +13,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from mlc.backends.cpu.threads import processors
 from mlc.backends.transport.errors import timed_out
 from mlc.backends.transport.pending import Handle, Worker
 from mlc.backends.transport.traffic import Traffic
+
+if TYPE_CHECKING:
+    from mlc.backends.transport.nccl import Communicators
 
 Array = NDArray[Any]
 Group = tuple[int, ...]
@@ -54,6 +57,7 @@ class Transport(ABC):
     backend     the name of what carries them: mpi, gloo, threads
     rank, size  which of how many ranks this is
     timeout     seconds that a collective waits if it is given no others
+    nccl        what carries the elements of arrays on GPUs, once there are some (nccl.py)
     """
 
     backend = ""
@@ -61,6 +65,7 @@ class Transport(ABC):
     def __init__(self, rank: int, size: int, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
         self.traffic = Traffic()
+        self.nccl: Communicators | None = None
         self._sequences: dict[Group, int] = {}
         self._lock = threading.Lock()
         self._worker: Worker | None = None
@@ -79,8 +84,14 @@ class Transport(ABC):
         """End the waiting of all ranks, now and later, with an error of this message."""
 
     @abstractmethod
+    def check(self, rank: int) -> None:
+        """RankError if another rank has left or failed, or a rank has aborted the job."""
+
+    @abstractmethod
     def close(self) -> None:
         """Leave the job: a rank that waits for this one gets an error."""
+        if self.nccl is not None:
+            self.nccl.close()
         if self._worker is not None:
             self._worker.stop()
 
@@ -108,11 +119,18 @@ class Transport(ABC):
             self._worker.submit(handle)
         return handle
 
+    def in_order(self, name: str, work: Callable[[], R]) -> R:
+        """The result of work that comes after all that was started in the background."""
+        return work() if self._is_idle() else self.start(name, work).wait()
+
+    def _is_idle(self) -> bool:
+        return self._worker is None or self._worker.is_idle()
+
     def may_spin(self) -> bool:
         """Whether this thread may poll without naps: no other one of its rank computes or runs a collective now."""
         worker = self._worker
         if threading.get_ident() == self._thread:
-            return worker is None or worker.is_idle()
+            return self._is_idle()
         return worker is not None and worker.is_this_thread() and bool(worker.awaited)
 
     def barrier(self, timeout: float | None = None, group: Group | None = None) -> None:

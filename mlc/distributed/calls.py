@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mlc.backends.cuda.memory import DeviceArray
 from mlc.backends.transport import collectives
 from mlc.backends.transport.errors import RankError, ranks_text
 from mlc.backends.transport.transport import Array, Transport
 from mlc.distributed.agreement import agree, begin
 from mlc.distributed.groups import GroupMember, resolved
+from mlc.distributed.places import OnGpu, OnHost, Place
 from mlc.distributed.work import Work
 from mlc.frontend.autograd.grad_mode import GradMode
 from mlc.frontend.in_place import check_writable, store
@@ -30,17 +32,22 @@ class Collective:
     """One call of a collective: its name with the types of its tensors, its line, group and place in the order.
 
     Made in the thread of the caller, it takes the next tag of the group; its work may be done in another thread.
+
+    place  where its tensors are
     """
 
-    def __init__(self, name: str, group: Any, details: str) -> None:
+    def __init__(self, name: str, group: Any, details: str, *arrays: Any) -> None:
         if state.trace is not None:
             raise UserError(f"mlc.distributed.{name} is called while a function is recorded", code="MLC0976",
                             loc=user_loc(), hint="call it between compiled functions")
-        self.group, self.text, self.loc = resolved(group), f"{name}({details})", user_loc()
+        on_gpu = bool(arrays) and isinstance(arrays[0], DeviceArray)
+        check_together(name, arrays)
+        self.group, self.text, self.loc = resolved(group), f"{name}({details})" + " on GPUs" * on_gpu, user_loc()
         self.transport: Transport = self.group.transport
         self.ranks = self.group.ranks
         self.tag = self.transport.next_tag(self.ranks)
         self.timeout = self.group.timeout
+        self.place: Place = OnGpu(self, arrays[0]) if on_gpu else OnHost(self)
 
     def all_reduce(self, x: Array, kind: str) -> Array:
         """The combination of the arrays of all ranks, which are sent while the ranks agree: one delay less."""
@@ -53,12 +60,20 @@ class Collective:
         """Have the ranks agree, do the work, and finish with its result; in the background, at `Work.wait`.
 
         agreed  whether the work has the ranks agree by itself
+
+        NCCL does things in the order in which they are submitted, which is the same on all ranks only if calls do not
+        overtake those in the background.
         """
         if not agreed:
             work = partial(self.agreed, work)
+
+        def joined(result: R) -> Any:
+            self.place.join()
+            return finish(result)
+
         if background:
-            return Work(self.transport.start(self.text, work), finish)
-        finish(work())
+            return Work(self.transport.start(self.text, work), joined)
+        joined(self.transport.in_order(self.text, work) if isinstance(self.place, OnGpu) else work())
         return None
 
     def agreed(self, work: Callable[[], R]) -> R:
@@ -106,39 +121,54 @@ def position_of(collective: Collective, what: str, rank: int | None, position: i
 
 
 # -- tensors ----------------------------------------------------------------------------------------------------------
-def array_of(x: Any, name: str) -> Array:
-    """The elements of a tensor in the CPU's memory."""
+def array_of(x: Any, name: str) -> Any:
+    """The elements of a tensor in the CPU's memory or on a GPU."""
     if type(x) is not Tensor or x.composite:
         raise UserTypeError(f"{name}: a {type(x).__name__} is no dense tensor", code="MLC0976", loc=user_loc(),
-                            hint="collectives take dense tensors in the CPU's memory")
-    if not isinstance(x._array, np.ndarray):
+                            hint="collectives take dense tensors in the CPU's memory, or on a GPU")
+    if not isinstance(x._array, np.ndarray | DeviceArray):
         raise UserTypeError(f"{name}: the tensor is on {x.device}", code="MLC0976", loc=user_loc(),
-                            hint='collectives take tensors in the CPU\'s memory: x.to("cpu")')
+                            hint='collectives take tensors in the CPU\'s memory, or on a GPU: x.to("cpu")')
     return x._array
 
 
-def target(x: Any, name: str) -> Array:
+def target(x: Any, name: str) -> Any:
     """The elements of a tensor that the collective will write to."""
     found = array_of(x, name)
     check_writable(x)
     return found
 
 
-def write(x: Tensor, elements: Array) -> Tensor:
+def write_all(xs: Sequence[Tensor], found: Sequence[Any]) -> list[Tensor]:
+    """Write the results of a collective to several tensors."""
+    return [write(x, elements) for x, elements in zip(xs, found)]
+
+
+def write(x: Tensor, elements: Any) -> Tensor:
     """Write the result of a collective to a tensor; nothing is recorded."""
+    shaped = elements.reshaped(x.shape) if isinstance(elements, DeviceArray) else \
+        np.ascontiguousarray(elements).reshape(x.shape)
     with GradMode(False):
-        return store(x, wrap(np.ascontiguousarray(elements).reshape(x.shape)))
+        return store(x, wrap(shaped))
 
 
-def type_text(x: Array) -> str:
+def type_text(x: Any) -> str:
     """Element type and shape, as `float32[2, 3]`."""
     return f"{x.dtype}{list(x.shape)}"
 
 
-def types_text(xs: Sequence[Array]) -> str:
+def types_text(xs: Sequence[Any]) -> str:
     """The types of several arrays, once if they are equal."""
     texts = [type_text(x) for x in xs]
     return f"{len(xs)} x {texts[0]}" if len(set(texts)) == 1 else ", ".join(texts)
+
+
+def check_together(name: str, arrays: Sequence[Any]) -> None:
+    """UserError unless the elements of all tensors are in one memory."""
+    places = dict.fromkeys(x.device if isinstance(x, DeviceArray) else "cpu" for x in arrays)
+    if len(places) > 1:
+        raise UserError(f"{name}: the tensors are on {' and '.join(places)}", code="MLC0976", loc=user_loc(),
+                        hint="bring them to one device")
 
 
 def check_count(name: str, given: Sequence[Any], count: int) -> None:
@@ -148,8 +178,8 @@ def check_count(name: str, given: Sequence[Any], count: int) -> None:
                         loc=user_loc())
 
 
-def check_like(name: str, given: Sequence[Array], wanted: Sequence[tuple[Any, tuple[int, ...]]]) -> None:
-    """RankError if there are not as many tensors as expected, of these element types and shapes."""
+def check_like(name: str, given: Sequence[Any], wanted: Sequence[tuple[Any, tuple[int, ...]]]) -> None:
+    """RankError if there are not as many tensors as expected, of these element types and shapes, in one memory."""
     check_count(name, given, len(wanted))
     for i, (x, (dtype, shape)) in enumerate(zip(given, wanted)):
         if x.dtype != dtype or x.shape != shape:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from mlc.backends.transport import collectives
 from mlc.distributed.calls import (
     Collective,
     array_of,
@@ -18,6 +15,7 @@ from mlc.distributed.calls import (
     type_text,
     types_text,
     write,
+    write_all,
 )
 from mlc.distributed.groups import Timeout, resolved, seconds
 from mlc.distributed.reduction import ReduceOp
@@ -55,9 +53,8 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
         return None
     x = target(tensor, "all_reduce")
     op.check(x)
-    call = Collective("all_reduce", group, f"{op.name}, {type_text(x)}")
-    return call.run(lambda: op.finish(call.all_reduce(x, op.kind), len(call.ranks)),
-                    lambda result: write(tensor, result), async_op, agreed=True)
+    call = Collective("all_reduce", group, f"{op.name}, {type_text(x)}", x)
+    return call.run(call.place.all_reduce(x, op), lambda result: write(tensor, result), async_op, agreed=True)
 
 
 def all_gather(tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
@@ -90,9 +87,8 @@ def all_gather(tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None,
         return None
     x, into = array_of(tensor, "all_gather"), [target(t, "all_gather") for t in tensor_list]
     check_like("all_gather", into, [(x.dtype, x.shape)] * resolved(group).size())
-    call = Collective("all_gather", group, type_text(x))
-    return call.run(lambda: collectives.all_gather(call.transport, call.ranks, x, call.timeout, call.tag),
-                    lambda found: [write(t, array) for t, array in zip(tensor_list, found)], async_op)
+    call = Collective("all_gather", group, type_text(x), x, *into)
+    return call.run(call.place.all_gather(x), lambda found: write_all(tensor_list, found), async_op)
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None,
@@ -128,9 +124,8 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: A
     x, into, n = array_of(input_tensor, name), target(output_tensor, name), resolved(group).size()
     whole = (n * x.shape[0], *x.shape[1:]) if x.ndim else (n,)
     check_like(name, [into], [(x.dtype, (n, *x.shape) if into.shape == (n, *x.shape) else whole)])
-    call = Collective(name, group, type_text(x))
-    return call.run(lambda: collectives.all_gather(call.transport, call.ranks, x, call.timeout, call.tag),
-                    lambda found: write(output_tensor, np.stack(found)), async_op)
+    call = Collective(name, group, type_text(x), x, into)
+    return call.run(call.place.all_gather_stacked(x), lambda found: write(output_tensor, found), async_op)
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None,
@@ -166,11 +161,8 @@ def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: ReduceOp = 
     into, xs = target(output, "reduce_scatter"), [array_of(x, "reduce_scatter") for x in input_list]
     check_like("reduce_scatter", xs, [(into.dtype, into.shape)] * resolved(group).size())
     op.check(into)
-    call = Collective("reduce_scatter", group, f"{op.name}, {types_text(xs)}")
-    n = len(xs)
-    return call.run(lambda: op.finish(collectives.reduce_scatter(call.transport, call.ranks, xs, op.kind, call.timeout,
-                                                                 call.tag), n),
-                    lambda result: write(output, result), async_op)
+    call = Collective("reduce_scatter", group, f"{op.name}, {types_text(xs)}", into, *xs)
+    return call.run(call.place.reduce_scatter(xs, op), lambda result: write(output, result), async_op)
 
 
 def reduce_scatter_tensor(output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None,
@@ -208,11 +200,8 @@ def reduce_scatter_tensor(output: Tensor, input: Tensor, op: ReduceOp = ReduceOp
     whole = (n * into.shape[0], *into.shape[1:]) if into.ndim else (n,)
     check_like(name, [x], [(into.dtype, (n, *into.shape) if x.shape == (n, *into.shape) else whole)])
     op.check(x)
-    call = Collective(name, group, f"{op.name}, {type_text(x)}")
-    pieces = list(np.ascontiguousarray(x).reshape(n, *into.shape))
-    return call.run(lambda: op.finish(collectives.reduce_scatter(call.transport, call.ranks, pieces, op.kind,
-                                                                 call.timeout, call.tag), n),
-                    lambda result: write(output, result), async_op)
+    call = Collective(name, group, f"{op.name}, {type_text(x)}", into, x)
+    return call.run(call.place.reduce_scatter_rows(x, into.shape, op), lambda result: write(output, result), async_op)
 
 
 def all_to_all(output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None,
@@ -249,10 +238,9 @@ def all_to_all(output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence
     check_count("all_to_all: output_tensor_list", into, resolved(group).size())
     check_count("all_to_all: input_tensor_list", xs, resolved(group).size())
     check_like("all_to_all", [*into, *xs], [(xs[0].dtype, x.shape) for x in (*into, *xs)])
-    call = Collective("all_to_all", group, str(xs[0].dtype))
-    return call.run(lambda: collectives.all_to_all(call.transport, call.ranks, xs, call.timeout, call.tag,
-                                                   [x.shape for x in into]),
-                    lambda found: [write(x, array) for x, array in zip(output_tensor_list, found)], async_op)
+    call = Collective("all_to_all", group, str(xs[0].dtype), *into, *xs)
+    return call.run(call.place.all_to_all(xs, [x.shape for x in into]),
+                    lambda found: write_all(output_tensor_list, found), async_op)
 
 
 def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequence[int] | None = None,
@@ -290,18 +278,17 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequenc
     name = "all_to_all_single"
     into, x, n = target(output, name), array_of(input, name), resolved(group).size()
     check_like(name, [x], [(into.dtype, (*x.shape[:1], *into.shape[1:]))])
-    pieces = _split(name, x, input_split_sizes, n)
-    shapes = [part.shape for part in _split(name, into, output_split_sizes, n)]
-    call = Collective(name, group, f"{x.dtype}{['_', *x.shape[1:]]}")
-    return call.run(lambda: collectives.all_to_all(call.transport, call.ranks, pieces, call.timeout, call.tag, shapes),
-                    lambda found: write(output, np.concatenate(found)), async_op)
+    sent, received = _rows(name, x, input_split_sizes, n), _rows(name, into, output_split_sizes, n)
+    call = Collective(name, group, f"{x.dtype}{['_', *x.shape[1:]]}", into, x)
+    return call.run(call.place.all_to_all_rows(x, sent, received), lambda found: write(output, found), async_op)
 
 
-def _split(name: str, x: Any, sizes: Sequence[int] | None, count: int) -> list[Any]:
+def _rows(name: str, x: Any, sizes: Sequence[int] | None, count: int) -> Sequence[int]:
+    """The rows of a tensor for each rank, or from each."""
     sizes = sizes or [x.shape[0] // count] * count
     check_count(f"{name}: split sizes", sizes, count)
     check_like(f"{name} in parts of {list(sizes)}", [x], [(x.dtype, (sum(sizes), *x.shape[1:]))])
-    return np.split(x, np.cumsum(sizes)[:-1])
+    return sizes
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:

@@ -76,16 +76,16 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether tensors on GPUs can be sent by NCCL.
+    """Whether nccl4py is installed, by which collectives of tensors on GPUs are done.
 
     Returns:
-        False.
+        A bool.
 
     Example:
-        >>> mlc.distributed.is_nccl_available()
-        False
+        >>> mlc.distributed.is_nccl_available() in (True, False)
+        True
     """
-    return False
+    return launchers.is_installed("nccl")
 
 
 def is_torchelastic_launched() -> bool:
@@ -110,6 +110,9 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     MLC_NUM_THREADS says how many; with MPI, ranks that outnumber the processors take one each, in turns. An exception
     that ends the program of a rank ends the others, too, with an error that names the rank.
 
+    Tensors on GPUs are carried by NCCL (`pip install "mlc[nccl]"`), whatever carries those in the CPU's memory: as
+    backend, "nccl" is None where it is installed, and "cpu:gloo,cuda:nccl" is "gloo".
+
     Args:
         backend: "mpi" in processes of `mlc run --ranks` and mpiexec, "gloo" in those of torchrun (it takes torch),
             "threads" in threads of `mlc.backends.transport.threads.run`; None for that which started this one.
@@ -119,7 +122,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         rank: Number of this rank, with `init_method` or `store`.
         store: A store of torch.distributed, for gloo.
         group_name: Not used.
-        device_id: Not used on a CPU.
+        device_id: Not used: the GPU of a rank is that of its tensors.
 
     Raises:
         RankError: There is a default group already (MLC0974), the process is not one of several, what the backend
@@ -137,7 +140,11 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     if world() is not None:
         raise RankError("there is a default process group already", code="MLC0974", loc=user_loc(),
                         hint="call init_process_group once, or destroy_process_group before")
-    name = None if backend is None else backend.rpartition(":")[2].lower()
+    names = [] if backend is None else [part.rpartition(":")[2].lower() for part in backend.split(",")]
+    if "nccl" in names:
+        _check_installed("nccl")
+        names.remove("nccl")
+    name = names[0] if names else None
     wait = seconds(timeout, DEFAULT_TIMEOUT)
     if (transport := current.of_thread()) is not None:
         if name not in (None, "threads"):
@@ -148,7 +155,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     else:
         if name is not None and name not in BACKENDS[:2]:
             raise RankError(f"there is no backend {backend!r}", code="MLC0976", loc=user_loc(),
-                            hint='use "mpi" or "gloo"; None is that of the launcher')
+                            hint='use "mpi" or "gloo"; None is that of the launcher, and "nccl" that of GPUs')
         given = {key: value for key, value, none in (
             ("init_method", init_method, None), ("world_size", world_size, -1), ("rank", rank, -1),
             ("store", store, None)) if value != none and value != "env://"}
@@ -190,6 +197,13 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if not isinstance(found.transport, ThreadTransport):   # whose thread may go on
         found.transport.close()
         current.use(None)
+
+
+def _check_installed(backend: str) -> None:
+    try:
+        launchers.check_installed(backend)
+    except RankError as error:
+        raise error.at(user_loc()) from None
 
 
 def _share_processors() -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from mlc.backends.cuda.memory import DeviceArray
 from mlc.backends.transport.errors import RankError
+from mlc.backends.transport.gpu_messages import direction
 from mlc.backends.transport.pending import Handle
 from mlc.backends.transport.transport import USER_TAGS, Request, wait_for
-from mlc.distributed.agreement import BYTES, check, described
+from mlc.distributed.agreement import BYTES, begin, check, described
 from mlc.distributed.calls import array_of, member, target, type_text, write
-from mlc.distributed.groups import get_global_rank, resolved
+from mlc.distributed.groups import ProcessGroup, get_global_rank, resolved
 from mlc.distributed.work import Work
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import Loc
 
 LARGEST_TAG = (1 << 28) - 1
 
@@ -51,15 +55,18 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
     """
     if not member("isend", group):
         return None
-    x, to = np.ascontiguousarray(array_of(tensor, "isend")), _other("dst", group, dst, group_dst)
+    x, to = array_of(tensor, "isend"), _other("dst", group, dst, group_dst)
     t, number, loc = resolved(group).transport, _tag(tag), user_loc()
-    requests = [t.send(to, number, described(_text(array_of(tensor, "isend")), loc)), t.send(to, number, x)]
+    header = t.send(to, number, described(_text(x), loc))
+    if isinstance(x, DeviceArray):
+        return _gpu_message((t.rank, to), x, resolved(group), lambda: None, loc, lambda: None)
+    requests = [header, t.send(to, number, np.ascontiguousarray(x))]
 
     def complete() -> None:
         for request in requests:
             wait_for("send", to, request, t.deadline(resolved(group).timeout))
 
-    return Work(_Message(requests, complete), lambda _: None)
+    return Work(_Message(_all_done(requests), complete), lambda _: None)
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0,
@@ -97,20 +104,26 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
     x, source = target(tensor, "irecv"), _other("src", group, src, group_src)
     chosen, loc = resolved(group), user_loc()
     t, number = chosen.transport, _tag(tag)
-    header, into = np.empty(BYTES, np.uint8), np.empty(x.shape, x.dtype)
-    requests = [t.receive(source, number, header), t.receive(source, number, into)]
+    header, mine = np.empty(BYTES, np.uint8), described(_text(x), loc)
+    announced = t.receive(source, number, header)
+
+    def agree() -> None:
+        wait_for("recv", source, announced, t.deadline(chosen.timeout))
+        check({t.rank: mine, source: header}, t.rank)
+
+    if isinstance(x, DeviceArray):
+        out = x.memory.empty(x.shape, x.dtype)
+        return _gpu_message((source, t.rank), out, chosen, agree, loc, lambda: write(tensor, out))
+    into = np.empty(x.shape, x.dtype)
+    content = t.receive(source, number, into)
 
     def complete() -> Any:
-        try:
-            deadline = t.deadline(chosen.timeout)
-            wait_for("recv", source, requests[0], deadline)
-            check({t.rank: described(_text(x), loc), source: header}, t.rank)
-            wait_for("recv", source, requests[1], deadline)
-        except RankError as error:
-            raise error.at(loc) from None
+        with located(loc):
+            agree()
+            wait_for("recv", source, content, t.deadline(chosen.timeout))
         return into
 
-    return Work(_Message(requests, complete), lambda found: write(tensor, found))
+    return Work(_Message(_all_done([announced, content]), complete), lambda found: write(tensor, found))
 
 
 def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
@@ -225,14 +238,14 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
 
 
 class _Message(Handle[Any]):
-    """Messages on their way, which whoever waits completes."""
+    """A message on its way, which whoever waits completes; `arrived` says whether there is nothing to wait for."""
 
-    def __init__(self, requests: Sequence[Request], complete: Callable[[], Any]) -> None:
+    def __init__(self, arrived: Callable[[], bool], complete: Callable[[], Any]) -> None:
         super().__init__("message", complete)
-        self._requests = requests
+        self._arrived = arrived
 
     def done(self) -> bool:
-        return super().done() or all(request.done() for request in self._requests)
+        return super().done() or self._arrived()
 
     def wait(self, timeout: float | None = None) -> Any:
         if not super().done():
@@ -240,8 +253,41 @@ class _Message(Handle[Any]):
         return super().wait(timeout)
 
 
+def _all_done(requests: Sequence[Request]) -> Callable[[], bool]:
+    return lambda: all(request.done() for request in requests)
+
+
+@contextmanager
+def located(loc: Loc) -> Iterator[None]:
+    """Context whose errors are at a line of the program."""
+    try:
+        yield
+    except RankError as error:
+        raise error.at(loc) from None
+
+
+def _gpu_message(ranks: tuple[int, int], array: DeviceArray, group: ProcessGroup, ready: Callable[[], None], loc: Loc,
+                 finish: Callable[[], Any]) -> Work:
+    """A message between GPUs; `ready` waits until the other rank has announced that it sends one of this type."""
+    t, known = group.transport, direction(group.transport, ranks, array.memory.device)
+
+    def meet() -> None:
+        begin(ProcessGroup(t, ranks, group.timeout), f"messages between GPUs, from rank {ranks[0]} to rank {ranks[1]}",
+              loc, t.next_tag(ranks), group.timeout)()
+
+    handle = known.start(array, _text(array), group.timeout, ready, meet)
+
+    def complete() -> Any:
+        with located(loc):
+            handle.wait()
+            known.join()
+        return finish()
+
+    return Work(_Message(handle.done, complete), lambda _: None)
+
+
 def _text(x: Any) -> str:
-    return f"message({type_text(x)})"
+    return f"message({type_text(x)})" + " on GPUs" * isinstance(x, DeviceArray)
 
 
 def _tag(tag: int) -> int:

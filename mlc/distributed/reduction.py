@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.fold import check_kind
+from mlc.backends.transport.nccl import combined
 from mlc.backends.transport.transport import Array
 from mlc.frontend.location import user_loc
 
@@ -14,7 +17,8 @@ class ReduceOp:
     """An operation of `all_reduce`, `reduce` and `reduce_scatter`; `AVG` is of floats.
 
     Sums and products are taken in the order of the ranks, those of f16 and bf16 in f32 with one rounding at the end, so
-    that all ranks, all backends and all repetitions have the same bits.
+    that all ranks, all backends and all repetitions have the same bits. Of tensors on GPUs NCCL combines the elements,
+    in an order and with roundings of its own: all ranks have the same bits, and only integers those of the CPU.
 
     The operations are `SUM`, `AVG`, `PRODUCT`, `MIN`, `MAX`, `BAND`, `BOR` and `BXOR`.
 
@@ -45,15 +49,22 @@ class ReduceOp:
     def __repr__(self) -> str:
         return f"ReduceOp.{self.name}"
 
-    def check(self, x: Array) -> None:
-        """RankError if elements of this type cannot be combined so."""
+    def check(self, x: Any) -> None:
+        """RankError if elements of this type cannot be combined so, where they are."""
         try:
             check_kind(self.kind, x.dtype)
+            if not isinstance(x, np.ndarray):
+                combined(x.dtype, self.gpu_kind)
         except RankError as error:
             raise error.at(user_loc()) from None
         if self is ReduceOp.AVG and x.dtype.kind in "biu":
             raise RankError(f"AVG is of floats, and these elements are of {x.dtype}", code="MLC0973", loc=user_loc(),
                             hint="convert the tensor first, or divide the sum")
+
+    @property
+    def gpu_kind(self) -> str:
+        """The kind that NCCL combines by, which has means."""
+        return "mean" if self is ReduceOp.AVG else self.kind
 
     def finish(self, folded: Array, count: int) -> Array:
         """The result, after the fold of so many ranks."""

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.backends.transport import collectives
-from mlc.backends.transport import rooted as on_root
 from mlc.backends.transport.errors import RankError
-from mlc.backends.transport.transport import Array
 from mlc.distributed.calls import (
     Collective,
     array_of,
     check_count,
     check_like,
+    check_together,
     member,
     position_of,
     target,
     type_text,
     write,
+    write_all,
 )
 from mlc.distributed.reduction import ReduceOp
 from mlc.distributed.work import Work
@@ -57,11 +56,10 @@ def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_o
     if not member("broadcast", group):
         return None
     x = target(tensor, "broadcast")
-    call = Collective("broadcast", group, f"{type_text(x)}, src={src if group_src is None else group_src}")
+    call = Collective("broadcast", group, f"{type_text(x)}, src={src if group_src is None else group_src}", x)
     root = position_of(call, "src", src, group_src)
     mine = call.ranks[root] == call.transport.rank
-    return call.run(lambda: collectives.broadcast(call.transport, call.ranks, x, root, call.timeout, call.tag),
-                    lambda found: None if mine else write(tensor, found), async_op)
+    return call.run(call.place.broadcast([x], root), lambda found: None if mine else write(tensor, found[0]), async_op)
 
 
 def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, group: Any = None,
@@ -97,15 +95,10 @@ def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, 
         return None
     x = target(tensor, "reduce")
     op.check(x)
-    call = Collective("reduce", group, f"{op.name}, {type_text(x)}, dst={dst if group_dst is None else group_dst}")
+    call = Collective("reduce", group, f"{op.name}, {type_text(x)}, dst={dst if group_dst is None else group_dst}", x)
     root = position_of(call, "dst", dst, group_dst)
-
-    def finish(found: Array | None) -> None:
-        if found is not None:
-            write(tensor, op.finish(found, len(call.ranks)))
-
-    return call.run(lambda: on_root.reduce(call.transport, call.ranks, x, op.kind, root, call.timeout, call.tag),
-                    finish, async_op)
+    return call.run(call.place.reduce(x, op, root), lambda found: None if found is None else write(tensor, found),
+                    async_op)
 
 
 def gather(tensor: Tensor, gather_list: Sequence[Tensor] | None = None, dst: int | None = None, group: Any = None,
@@ -141,13 +134,14 @@ def gather(tensor: Tensor, gather_list: Sequence[Tensor] | None = None, dst: int
         return None
     x = array_of(tensor, "gather")
     dst = 0 if dst is None and group_dst is None else dst
-    call = Collective("gather", group, f"{type_text(x)}, dst={dst if group_dst is None else group_dst}")
+    call = Collective("gather", group, f"{type_text(x)}, dst={dst if group_dst is None else group_dst}", x)
     root = position_of(call, "dst", dst, group_dst)
     outputs = _of_root("gather_list", call, root, gather_list)
     if outputs:
-        check_like("gather", [target(t, "gather") for t in outputs], [(x.dtype, x.shape)] * len(call.ranks))
-    return call.run(lambda: on_root.gather(call.transport, call.ranks, x, root, call.timeout, call.tag),
-                    lambda found: [write(t, array) for t, array in zip(outputs, found)], async_op)
+        into = [target(t, "gather") for t in outputs]
+        check_like("gather", into, [(x.dtype, x.shape)] * len(call.ranks))
+        check_together("gather", [x, *into])
+    return call.run(call.place.gather(x, root), lambda found: write_all(outputs, found), async_op)
 
 
 def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int | None = None, group: Any = None,
@@ -183,13 +177,13 @@ def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: i
         return None
     into = target(tensor, "scatter")
     src = 0 if src is None and group_src is None else src
-    call = Collective("scatter", group, f"{type_text(into)}, src={src if group_src is None else group_src}")
+    call = Collective("scatter", group, f"{type_text(into)}, src={src if group_src is None else group_src}", into)
     root = position_of(call, "src", src, group_src)
     pieces = [array_of(x, "scatter") for x in _of_root("scatter_list", call, root, scatter_list)]
     if pieces:
         check_like("scatter", pieces, [(into.dtype, into.shape)] * len(call.ranks))
-    return call.run(lambda: on_root.scatter(call.transport, call.ranks, pieces, into, root, call.timeout, call.tag),
-                    lambda found: write(tensor, found), async_op)
+        check_together("scatter", [into, *pieces])
+    return call.run(call.place.scatter(pieces, into, root), lambda found: write(tensor, found), async_op)
 
 
 def _of_root(what: str, call: Collective, root: int, tensors: Sequence[Tensor] | None) -> Sequence[Tensor]:

@@ -7,13 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from mlc import distributed
-from mlc.backends.transport import collectives
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.transport import Array
-from mlc.distributed.calls import Collective, array_of, write
+from mlc.distributed.calls import Collective, array_of, check_together, write_all
 from mlc.distributed.groups import resolved
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.location import user_loc
@@ -35,8 +32,8 @@ class DistributedDataParallel(Module):
 
     Args:
         module: The model; the parameters that require a gradient now are averaged.
-        device_ids: None: the model is in the CPU's memory.
-        output_device: None.
+        device_ids: None, or the one GPU that the model is on.
+        output_device: None, or that GPU.
         dim: Not used.
         broadcast_buffers: Whether rank 0's buffers are given to all before each forward.
         init_sync: Whether the ranks compare their models, and get the parameters and buffers of rank 0 now.
@@ -52,8 +49,8 @@ class DistributedDataParallel(Module):
         A module with the model as `module`, which takes the same arguments.
 
     Raises:
-        RankError: The ranks have different models, or a parameter has no gradient (MLC0979), or the model is on a
-            device (MLC0976). Calls and backward raise what collectives do.
+        RankError: The ranks have different models, or a parameter has no gradient (MLC0979), or the model is not on
+            the one device that is named (MLC0976). Calls and backward raise what collectives do.
 
     Example:
         >>> from mlc.backends.transport import threads
@@ -72,9 +69,6 @@ class DistributedDataParallel(Module):
                  check_reduction: bool = False, gradient_as_bucket_view: bool = False,
                  static_graph: bool = False) -> None:
         super().__init__()
-        if device_ids or output_device is not None:
-            raise RankError("DistributedDataParallel: device_ids or output_device is given", code="MLC0976",
-                            loc=user_loc(), hint="leave them out: collectives take tensors in the CPU's memory")
         self.module = module
         self.process_group = resolved(process_group)
         self.broadcast_buffers = broadcast_buffers
@@ -84,6 +78,12 @@ class DistributedDataParallel(Module):
             raise RankError("DistributedDataParallel: no parameter of the model requires a gradient", code="MLC0979",
                             loc=user_loc(), hint="use the model itself")
         arrays = {name: array_of(p, "DistributedDataParallel") for name, p in module.named_parameters()}
+        check_together("DistributedDataParallel", list(arrays.values()))
+        for given in (*(device_ids or ()), *(() if output_device is None else (output_device,))):
+            if (place := f"cuda:{given}" if isinstance(given, int) else str(given)) != str(found[0][1].device):
+                raise RankError(f"DistributedDataParallel: device_ids or output_device is {place}, and the model is on "
+                                f"{found[0][1].device}", code="MLC0976", loc=user_loc(),
+                                hint="bring the model there first, or leave them out")
         if init_sync:
             self._compare(arrays)
             self._give([*module.parameters(), *self._common_buffers()])
@@ -163,14 +163,8 @@ class DistributedDataParallel(Module):
         for x in tensors:
             by_dtype.setdefault(array_of(x, "DistributedDataParallel").dtype, []).append(x)
         for dtype, same in by_dtype.items():
-            flat = np.concatenate([x._array.reshape(-1) for x in same])
+            arrays = [x._array for x in same]
             call = Collective("DistributedDataParallel", self.process_group,
-                              f"{len(same)} tensors of rank 0, {dtype}[{flat.size}]")
-            found = list[Array]()
-            call.run(partial(collectives.broadcast, call.transport, call.ranks, flat, 0, call.timeout, call.tag),
-                     found.append)
-            if self.process_group.rank() == 0:
-                continue
-            ends = np.cumsum([x._array.size for x in same])[:-1]
-            for x, part in zip(same, np.split(found[0], ends)):
-                write(x, part)
+                              f"{len(same)} tensors of rank 0, {dtype}[{sum(x.size for x in arrays)}]", *arrays)
+            mine = self.process_group.rank() == 0
+            call.run(call.place.broadcast(arrays, 0), partial(write_all, () if mine else same))

@@ -7,17 +7,22 @@ buckets, which is the same on all ranks. At the end of backward the averages rep
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from mlc.backends.cuda.device import Device
+from mlc.backends.cuda.memory import DeviceArray
 from mlc.backends.transport import collectives
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.transport import Array
 from mlc.distributed.calls import Collective, type_text, write
 from mlc.distributed.groups import ProcessGroup
+from mlc.distributed.reduction import ReduceOp
 from mlc.distributed.work import Work
 from mlc.frontend.autograd.engine import queue_callback
 from mlc.frontend.location import user_loc
@@ -27,39 +32,101 @@ ALIGNMENT = 16
 """Elements that the place of each gradient in its bucket is a multiple of."""
 
 
-class Bucket:
+class Bucket(ABC):
     """Gradients of one dtype that are sent together.
 
     parameters  numbers of their parameters
-    places      where each begins in `flat`
+    shapes      theirs, by number
+    starts      where each begins in `flat`, in elements
     flat        memory of what is sent
     missing     parameters whose gradients are not there yet
+    op          the operation that combines what the ranks send
     """
 
-    def __init__(self, parameters: Sequence[int], arrays: Sequence[Array]) -> None:
-        self.parameters, self.places, end = list(parameters), list[int](), 0
-        for array in arrays:
-            self.places.append(end)
+    op: ReduceOp
+
+    def __init__(self, parameters: Sequence[int], arrays: Sequence[Any]) -> None:
+        self.parameters, self.starts, end = list(parameters), dict[int, int](), 0
+        for i, array in zip(parameters, arrays):
+            self.starts[i] = end
             end += -(-array.size // ALIGNMENT) * ALIGNMENT
-        self.flat = np.zeros(end, arrays[0].dtype)
-        self.shapes = [array.shape for array in arrays]
+        self.flat = self.allocate(arrays[0], end)
+        self.shapes = {i: array.shape for i, array in zip(parameters, arrays)}
         self.missing = set(self.parameters)
         self.work: Work | None = None
-        self.average: Array | None = None
+        self.average: Any = None
+
+    @abstractmethod
+    def allocate(self, like: Any, size: int) -> Any:
+        """Zeros where an array is, of its element type."""
+
+    @abstractmethod
+    def put(self, parameter: int, gradient: Any, ranks: int) -> None:
+        """Have the gradient of a parameter be sent, one of so many."""
+
+    @abstractmethod
+    def clear(self, parameter: int) -> None:
+        """Have zeros be sent for a parameter."""
+
+    @abstractmethod
+    def part(self, flat: Any, parameter: int) -> Any:
+        """The elements of one gradient."""
+
+
+class HostBucket(Bucket):
+    """Gradients in the CPU's memory. Each rank sends its share of the average."""
+
+    op = ReduceOp.SUM
+
+    def allocate(self, like: Array, size: int) -> Array:
+        return np.zeros(size, like.dtype)
+
+    def put(self, parameter: int, gradient: Array, ranks: int) -> None:
+        np.multiply(gradient, self.flat.dtype.type(1 / ranks), out=self.part(self.flat, parameter))
+
+    def clear(self, parameter: int) -> None:
+        self.part(self.flat, parameter)[...] = 0
 
     def part(self, flat: Array, parameter: int) -> Array:
-        """The elements of one gradient."""
-        i = self.parameters.index(parameter)
-        return flat[self.places[i]:self.places[i] + int(np.prod(self.shapes[i]))].reshape(self.shapes[i])
+        start, shape = self.starts[parameter], self.shapes[parameter]
+        return flat[start:start + prod(shape)].reshape(shape)
 
 
-def divide(arrays: Sequence[Array], first: int, cap: int) -> list[Bucket]:
+class GpuBucket(Bucket):
+    """Gradients on a GPU, which are copied there, and divided by NCCL."""
+
+    op = ReduceOp.AVG
+
+    def allocate(self, like: DeviceArray, size: int) -> DeviceArray:
+        return like.memory.array(np.zeros(size, like.dtype))
+
+    def put(self, parameter: int, gradient: DeviceArray, ranks: int) -> None:
+        self._device(gradient).copy(self._address(self.flat, parameter), gradient.address, gradient.nbytes)
+
+    def clear(self, parameter: int) -> None:
+        self.put(parameter, self.flat.memory.array(np.zeros(self.shapes[parameter], self.flat.dtype)), 1)
+
+    def part(self, flat: DeviceArray, parameter: int) -> DeviceArray:
+        out = flat.memory.empty(self.shapes[parameter], flat.dtype)
+        self._device(flat).copy(out.address, self._address(flat, parameter), out.nbytes)
+        return out
+
+    def _device(self, array: DeviceArray) -> Device:
+        array.memory.device.activate()
+        return array.memory.device
+
+    def _address(self, flat: DeviceArray, parameter: int) -> int:
+        return flat.address + self.starts[parameter] * flat.dtype.itemsize
+
+
+def divide(arrays: Sequence[Any], first: int, cap: int) -> list[Bucket]:
     """The buckets of parameters: the first of at most `first` bytes, the others of `cap`, or of one parameter."""
     buckets, waiting, sizes = list[Bucket](), dict[Any, list[int]](), dict[Any, int]()
 
     def close(dtype: Any) -> None:
         numbers = waiting.pop(dtype)
-        buckets.append(Bucket(numbers, [arrays[i] for i in numbers]))
+        kind = GpuBucket if isinstance(arrays[0], DeviceArray) else HostBucket
+        buckets.append(kind(numbers, [arrays[i] for i in numbers]))
         sizes.pop(dtype)
 
     for i in reversed(range(len(arrays))):
@@ -110,8 +177,7 @@ class Reducer:
         assert gradient is not None
         if gradient.composite:
             self._fail(f"the gradient of {self.names[number]} is sparse", "make the layer with sparse=False")
-        share = bucket.flat.dtype.type(1 / self.group.size())
-        np.multiply(gradient._array, share, out=bucket.part(bucket.flat, number))
+        bucket.put(number, gradient._array, self.group.size())
         bucket.missing.discard(number)
         self._send()
 
@@ -119,10 +185,10 @@ class Reducer:
         while self.next < len(self.buckets) and not self.buckets[self.next].missing:
             bucket = self.buckets[self.next]
             call = Collective("DistributedDataParallel", self.group,
-                              f"bucket {self.next} of {len(self.buckets)}, {type_text(bucket.flat)}")
+                              f"bucket {self.next} of {len(self.buckets)}, {type_text(bucket.flat)}", bucket.flat)
             self.next += 1
             more = self.next < len(self.buckets)           # backward has nothing left to do beside the last one
-            bucket.work = call.run(partial(call.all_reduce, bucket.flat, "add"), partial(setattr, bucket, "average"),
+            bucket.work = call.run(call.place.all_reduce(bucket.flat, bucket.op), partial(setattr, bucket, "average"),
                                    more, agreed=True)
 
     def finish(self) -> None:
@@ -135,7 +201,7 @@ class Reducer:
                        "wrapped, or give find_unused_parameters=True")
         for bucket in self.buckets:
             for i in bucket.missing:
-                bucket.part(bucket.flat, i)[...] = 0
+                bucket.clear(i)
             bucket.missing = set()
         self._send()
         used = self._used_anywhere(missing) if self.unused else range(len(self.names))
@@ -148,9 +214,9 @@ class Reducer:
                     self._put(self.parameters[i], bucket.part(bucket.average, i))
         self._reset()
 
-    def _put(self, parameter: Tensor, average: Array) -> None:
+    def _put(self, parameter: Tensor, average: Any) -> None:
         if parameter.grad is None:                         # other ranks have one
-            parameter.grad = Tensor(np.zeros(parameter.shape, average.dtype))
+            parameter.grad = Tensor(np.zeros(parameter.shape, average.dtype)).to(parameter.device)
         write(parameter.grad, average)
 
     def _used_anywhere(self, missing: Sequence[int]) -> set[int]:

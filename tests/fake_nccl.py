@@ -1,0 +1,311 @@
+"""nccl4py's module of bindings, as far as mlc uses it, between fake devices: ranks are threads of this process.
+
+As NCCL's, work is submitted to a stream and done by it later, in order; a message waits until the other rank receives
+it, and a collective until all ranks come. What a rank does not wait for is not there yet: a missing order of streams
+shows as memory that nobody has written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable
+from enum import IntEnum
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.fake_device import FakeDevice
+
+Array = np.ndarray[Any, Any]
+
+
+class RedOp(IntEnum):
+    Sum, Prod, Max, Min, Avg = range(5)
+
+
+class DataType(IntEnum):
+    Int8, Uint8, Int32, Uint32, Int64, Uint64, Float16, Float32, Float64, Bfloat16, Float8e4m3, Float8e5m2 = range(12)
+
+
+_NUMPY = [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, np.float16, np.float32, np.float64,
+          ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+_COMBINE: list[Any] = [np.add, np.multiply, np.maximum, np.minimum, np.add]
+
+
+class NCCLError(Exception):
+    """The error of the bindings: `InvalidUsage (5): invalid usage`."""
+
+
+class NumberOfGroup:
+    def __init__(self, data: bytes = b"") -> None:
+        self._data = data.ljust(128, b"\0")
+
+    def __bytes__(self) -> bytes:
+        return self._data
+
+    @staticmethod
+    def from_buffer(data: bytearray) -> NumberOfGroup:
+        return NumberOfGroup(bytes(data))
+
+
+class Aborted(Exception):
+    """The communicator was aborted while its work waited."""
+
+
+class World:
+    """The ranks of a communicator, as each of them sees it."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.there, self.changed = size, set[int](), threading.Condition()
+        self.devices = dict[int, int]()
+        self.collectives = defaultdict[int, dict[int, Any]](dict)          # by number, what each rank brings
+        self.sent = defaultdict[tuple[int, int], deque[Any]](deque)        # arrays that wait for their receiver
+        self.aborted = set[int]()                          # ranks that wait no longer
+
+    def wait(self, rank: int, until: Callable[[], bool]) -> None:
+        """Have a rank wait until something holds, with `changed` held."""
+        while not until():
+            if rank in self.aborted:
+                raise Aborted
+            self.changed.wait(0.05)
+
+
+class Comm:
+    """A rank of a communicator."""
+
+    def __init__(self, world: World, rank: int, device: StreamedDevice) -> None:
+        self.world, self.rank, self.device = world, rank, device
+        self.number = 0
+
+
+class Stream:
+    """A thread that does what is submitted to it, in order."""
+
+    def __init__(self) -> None:
+        self.jobs, self.changed = deque[Callable[[], None]](), threading.Condition()
+        self.errors: list[BaseException] = []
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        with self.changed:
+            self.jobs.append(job)
+            self.changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self.changed:
+                while not self.jobs:
+                    self.changed.wait()
+                job = self.jobs[0]
+            try:
+                job()
+            except Aborted:
+                pass
+            except BaseException as error:
+                self.errors.append(error)
+            with self.changed:
+                self.jobs.popleft()
+                self.changed.notify_all()
+
+
+class StreamedDevice(FakeDevice):
+    """A fake device with further streams. Its own work is done by whoever submits it."""
+
+    here = threading.local()
+
+    def __init__(self, ordinal: int) -> None:
+        super().__init__(ordinal)
+        self.streams = dict[int, Stream]()
+
+    def activate(self) -> None:
+        self.here.device = self
+
+    def new_stream(self) -> int:
+        self.streams[100 + len(self.streams)] = Stream()
+        return 99 + len(self.streams)
+
+    def mark(self, stream: int) -> threading.Event:
+        reached = threading.Event()
+        self.streams[stream].submit(reached.set) if stream in self.streams else reached.set()
+        return reached
+
+    def reached(self, mark: threading.Event) -> bool:
+        return mark.is_set()
+
+    def await_stream(self, stream: int) -> None:
+        super().await_stream(stream)
+        self.mark(stream).wait()
+        if errors := self.streams[stream].errors:
+            raise errors[0]
+
+
+class Bindings:
+    """The module; `made` are the communicators, by rank and size, and `calls` what they were asked for."""
+
+    RedOp, DataType, NCCLError, UniqueId = RedOp, DataType, NCCLError, NumberOfGroup
+
+    def __init__(self) -> None:
+        self.worlds = dict[bytes, World]()
+        self.calls: list[str] = []
+        self.made: list[tuple[int, int]] = []
+        self.destroyed = self.aborts = 0
+        self.background = 0                                # the status of what goes on in the background
+        self._lock, self._thread, self._numbers = threading.Lock(), threading.local(), count()
+
+    def get_version(self) -> int:
+        return 22800
+
+    # -- communicators --------------------------------------------------------------------------------------------
+    def get_unique_id(self) -> NumberOfGroup:
+        with self._lock:
+            return NumberOfGroup(b"number %d" % next(self._numbers))
+
+    def comm_init_rank(self, nranks: int, comm_id: NumberOfGroup, rank: int) -> Comm:
+        device = StreamedDevice.here.device
+        with self._lock:
+            world = self.worlds.setdefault(bytes(comm_id), World(nranks))
+            self.made.append((rank, nranks))
+        with world.changed:
+            world.there.add(rank)
+            world.devices[rank] = device.ordinal
+            world.changed.notify_all()
+            world.wait(rank, lambda: len(world.there) == world.size)
+        if len(set(world.devices.values())) < nranks:
+            raise NCCLError("InvalidUsage (5): invalid usage (run with NCCL_DEBUG=WARN for details)")
+        return Comm(world, rank, device)
+
+    def comm_get_async_error(self, comm: Comm) -> int:
+        return self.background
+
+    def check_status(self, status: int) -> None:
+        if status:
+            raise NCCLError(f"RemoteError ({status}): remote process exited or there was a network error")
+
+    def comm_abort(self, comm: Comm) -> None:
+        self.aborts += 1
+        with comm.world.changed:
+            comm.world.aborted.add(comm.rank)
+            comm.world.changed.notify_all()
+
+    def comm_destroy(self, comm: Comm) -> None:
+        self.destroyed += 1
+
+    # -- collectives ----------------------------------------------------------------------------------------------
+    def group_start(self) -> None:
+        self._thread.waiting = []
+
+    def group_end(self) -> None:
+        waiting, self._thread.waiting = self._thread.waiting, None
+        for comm, stream in dict.fromkeys((comm, stream) for comm, stream, *_ in waiting):
+            jobs = [job for c, s, job in waiting if (c, s) == (comm, stream)]
+            comm.device.streams[stream].submit(lambda jobs=jobs: self._all(jobs))
+
+    def all_reduce(self, sendbuff: int, recvbuff: int, count: int, datatype: int, op: int, comm: Comm,
+                   stream: int) -> None:
+        self._collective("all_reduce", comm, stream, _view(comm, sendbuff, count, datatype),
+                         _view(comm, recvbuff, count, datatype), lambda xs, rank: _combined(xs, op))
+
+    def reduce(self, sendbuff: int, recvbuff: int, count: int, datatype: int, op: int, root: int, comm: Comm,
+               stream: int) -> None:
+        self._collective("reduce", comm, stream, _view(comm, sendbuff, count, datatype),
+                         _view(comm, recvbuff, count, datatype),
+                         lambda xs, rank: _combined(xs, op) if rank == root else None)
+
+    def reduce_scatter(self, sendbuff: int, recvbuff: int, recvcount: int, datatype: int, op: int, comm: Comm,
+                       stream: int) -> None:
+        size = comm.world.size
+        self._collective("reduce_scatter", comm, stream, _view(comm, sendbuff, recvcount * size, datatype),
+                         _view(comm, recvbuff, recvcount, datatype),
+                         lambda xs, rank: _combined(xs, op).reshape(size, -1)[rank])
+
+    def all_gather(self, sendbuff: int, recvbuff: int, sendcount: int, datatype: int, comm: Comm, stream: int) -> None:
+        self._collective("all_gather", comm, stream, _view(comm, sendbuff, sendcount, datatype),
+                         _view(comm, recvbuff, sendcount * comm.world.size, datatype),
+                         lambda xs, rank: np.concatenate(xs))
+
+    def broadcast(self, sendbuff: int, recvbuff: int, count: int, datatype: int, root: int, comm: Comm,
+                  stream: int) -> None:
+        self._collective("broadcast", comm, stream, _view(comm, sendbuff, count, datatype),
+                         _view(comm, recvbuff, count, datatype), lambda xs, rank: xs[root])
+
+    def send(self, sendbuff: int, count: int, datatype: int, peer: int, comm: Comm, stream: int) -> None:
+        x, key = _view(comm, sendbuff, count, datatype), (comm.rank, peer)
+
+        def begin() -> Callable[[], None]:
+            message = SimpleNamespace(content=x, taken=False)
+            with comm.world.changed:
+                comm.world.sent[key].append(message)
+                comm.world.changed.notify_all()
+
+            def finish() -> None:
+                with comm.world.changed:
+                    comm.world.wait(comm.rank, lambda: message.taken)
+            return finish
+
+        self._submit("send", comm, stream, begin)
+
+    def recv(self, recvbuff: int, count: int, datatype: int, peer: int, comm: Comm, stream: int) -> None:
+        out, key = _view(comm, recvbuff, count, datatype), (peer, comm.rank)
+
+        def begin() -> Callable[[], None]:
+            def finish() -> None:
+                with comm.world.changed:
+                    comm.world.wait(comm.rank, lambda: bool(comm.world.sent[key]))
+                    message = comm.world.sent[key].popleft()
+                    assert message.content.size == out.size, "the receiver expects as much as is sent"
+                    out[:] = message.content
+                    message.taken = True
+                    comm.world.changed.notify_all()
+            return finish
+
+        self._submit("recv", comm, stream, begin)
+
+    def _collective(self, name: str, comm: Comm, stream: int, x: Array, out: Array,
+                    result: Callable[[list[Array], int], Array | None]) -> None:
+        number, world = comm.number, comm.world
+        comm.number += 1
+
+        def begin() -> Callable[[], None]:
+            with world.changed:
+                world.collectives[number][comm.rank] = name, x.copy()
+                world.changed.notify_all()
+
+            def finish() -> None:
+                with world.changed:
+                    world.wait(comm.rank, lambda: len(world.collectives[number]) == world.size)
+                names, xs = zip(*(world.collectives[number][rank] for rank in range(world.size)))
+                assert set(names) == {name}, f"the ranks are in {names}"
+                if (found := result(list(xs), comm.rank)) is not None:
+                    out[:] = found
+            return finish
+
+        self._submit(name, comm, stream, begin)
+
+    def _submit(self, name: str, comm: Comm, stream: int, begin: Callable[[], Callable[[], None]]) -> None:
+        assert StreamedDevice.here.device is comm.device, "the communicator's device is not the current one"
+        self.calls.append(name)
+        if getattr(self._thread, "waiting", None) is not None:
+            self._thread.waiting.append((comm, stream, begin))
+        else:
+            comm.device.streams[stream].submit(lambda: self._all([begin]))
+
+    def _all(self, jobs: list[Callable[[], Callable[[], None]]]) -> None:
+        begun = [begin() for begin in jobs]
+        for finish in sorted(begun, key=lambda finish: finish.__qualname__.startswith("Bindings.send")):
+            finish()                                       # messages of a group are all on their way at once
+
+
+def _view(comm: Comm, address: int, size: int, datatype: int) -> Array:
+    dtype = np.dtype(_NUMPY[datatype])
+    return comm.device.bytes(address, size * dtype.itemsize).view(dtype) if size else np.empty(0, dtype)
+
+
+def _combined(xs: list[Array], op: int) -> Array:
+    total = xs[0]
+    for x in xs[1:]:
+        total = _COMBINE[op](total, x)
+    return total / total.dtype.type(len(xs)) if op == RedOp.Avg else total

@@ -1,0 +1,291 @@
+"""Collectives and messages of tensors on GPUs: NCCL's calls and their order, on fake devices, by ranks in threads."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import inspect
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import distributed, nn
+from mlc.backends.cuda import devices
+from mlc.backends.transport import threads
+from mlc.backends.transport.errors import RankError
+from mlc.backends.transport.nccl import Communicator
+from mlc.frontend import eager
+from mlc.ir.diag import UserError
+from tests.fake_nccl import Bindings, DataType, RedOp, StreamedDevice
+
+RANKS = 3
+
+
+@pytest.fixture
+def nccl(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bindings]:
+    """A fake NCCL between the fake devices cuda:0 to cuda:2."""
+    made = Bindings()
+    package, bindings = type(sys)("nccl"), type(sys)("nccl.bindings")
+    package.__spec__ = importlib.machinery.ModuleSpec("nccl", None)
+    bindings.nccl = made  # type: ignore[attr-defined]
+    for name, module in (("nccl", package), ("nccl.bindings", bindings), ("nccl.bindings.nccl", made)):
+        monkeypatch.setitem(sys.modules, name, module)
+    devices.substitute({i: StreamedDevice(i) for i in range(RANKS)})
+    yield made
+    devices.substitute(None)
+    eager._kernels.clear()
+    eager._by_shape.clear()
+
+
+def job(function: Callable[[int, str], Any], ranks: int = RANKS, timeout: float = 60.0) -> list[Any]:
+    """The results of a function on each rank, which is given its device."""
+    def rank(number: int) -> Any:
+        distributed.init_process_group(timeout=timeout)
+        return function(number, f"cuda:{number}")
+    return threads.run(ranks, rank)
+
+
+def values(rank: int, dtype: str = "f4") -> Any:
+    return (np.arange(6).reshape(2, 3) + 10 * rank).astype(dtype)
+
+
+def test_every_collective_gives_what_it_gives_on_the_cpu(nccl: Bindings) -> None:
+    def results(rank: int, place: str) -> list[Any]:
+        def of(*shape: int) -> Any:
+            return mlc.zeros(*shape, device=place)
+
+        x, out = mlc.tensor(values(rank), device=place), []
+        for op in ("SUM", "AVG", "PRODUCT", "MIN", "MAX"):
+            y = x.clone()
+            distributed.all_reduce(y, getattr(distributed.ReduceOp, op))
+            out.append(y)
+        found = [of(2, 3) for _ in range(RANKS)]
+        distributed.all_gather(found, x)
+        out += found
+        for shape in ((6, 3), (3, 2, 3)):
+            y = of(*shape)
+            distributed.all_gather_into_tensor(y, x)
+            z = of(2, 3)
+            distributed.reduce_scatter_tensor(z, y * (rank + 1))
+            out += [y, z]
+        y = of(2, 3)
+        distributed.reduce_scatter(y, [x * i for i in range(RANKS)], distributed.ReduceOp.MAX)
+        out.append(y)
+        found = [of(2, 3) for _ in range(RANKS)]
+        distributed.all_to_all(found, [x + 100 * i for i in range(RANKS)])
+        out += found
+        y, sizes = of(3, 3), [1, 0, 1] if rank == 1 else [1, 1, 0]
+        received = [3, 2, 1][rank]
+        y = of(received, 3)
+        distributed.all_to_all_single(y, x, [[1, 1, 1], [1, 0, 1], [0, 1, 0]][rank], sizes)
+        out.append(y)
+        y = x.clone()
+        distributed.broadcast(y, src=1)
+        out.append(y)
+        y = x.clone()
+        distributed.reduce(y, dst=2)
+        out.append(y)
+        found = [of(2, 3) for _ in range(RANKS)] if rank == 1 else []
+        distributed.gather(x, found or None, dst=1)
+        out += found
+        y = of(2, 3)
+        distributed.scatter(y, [x * (i + 2) for i in range(RANKS)] if rank == 2 else None, src=2)
+        assert (y.device, x.device) == (place, place)
+        return [v.tolist() for v in [*out, y]]
+
+    on_gpus, on_host = job(results), job(lambda rank, _: results(rank, "cpu"))
+    assert on_gpus == on_host
+    assert set(nccl.calls) == {"all_reduce", "reduce", "reduce_scatter", "all_gather", "broadcast", "send", "recv"}
+    assert sorted(nccl.made) == [(rank, RANKS) for rank in range(RANKS)] and nccl.destroyed == RANKS
+
+
+def test_work_in_the_background_is_in_the_order_of_its_calls(nccl: Bindings) -> None:
+    def results(rank: int, place: str) -> Any:
+        x, y = mlc.full((4,), float(rank + 1), device=place), mlc.full((4,), 2.0 * rank, device=place)
+        first = distributed.all_reduce(x, async_op=True)
+        distributed.all_reduce(y)                          # overtakes nothing
+        assert first is not None and first.wait() and first.is_success()
+        return (x + y).tolist()
+
+    assert job(results) == [[12.0] * 4] * RANKS
+    assert nccl.calls == ["all_reduce"] * 6
+
+
+def test_types_that_nccl_combines(nccl: Bindings) -> None:
+    def results(rank: int, place: str) -> Any:
+        flags = mlc.tensor([rank == 1, False, True], device=place)
+        distributed.all_reduce(flags, distributed.ReduceOp.BOR)
+        numbers = mlc.tensor([1 + 2j, rank * 1j], device=place)
+        distributed.all_reduce(numbers)
+        half = mlc.tensor([0.5 * rank], dtype=mlc.bfloat16, device=place)
+        distributed.all_reduce(half)
+        words = mlc.tensor([rank, -rank], dtype=mlc.int16, device=place)
+        received = [mlc.zeros_like(words) for _ in range(RANKS)]
+        distributed.all_gather(received, words)
+        with pytest.raises(RankError, match=r"MLC0973.*NCCL has no add of int16 elements"):
+            distributed.all_reduce(words)
+        with pytest.raises(RankError, match=r"MLC0973.*NCCL has no xor of int32"):
+            distributed.all_reduce(words.int(), distributed.ReduceOp.BXOR)
+        return flags.tolist(), numbers.tolist(), half.item(), [w.tolist() for w in received]
+
+    assert job(results) == [([True, False, True], [3 + 6j, 3j], 1.5, [[0, 0], [1, -1], [2, -2]])] * RANKS
+
+
+@pytest.mark.parametrize("pattern", ["ring", "crossed", "announced late"])
+def test_messages(nccl: Bindings, pattern: str) -> None:
+    def ring(rank: int, place: str) -> Any:
+        x, y = mlc.full((3,), float(rank), device=place), mlc.zeros(3, device=place)
+        to, source = (rank + 1) % RANKS, (rank - 1) % RANKS
+        for work in distributed.batch_isend_irecv([distributed.P2POp(distributed.isend, x, to),
+                                                   distributed.P2POp(distributed.irecv, y, source)]):
+            work.wait()
+        return y.tolist()
+
+    def crossed(rank: int, place: str) -> Any:
+        """Each sends twice before it receives what the other one has sent before."""
+        if rank == 2:
+            return distributed.barrier()
+        x, found = mlc.full((3,), float(rank), device=place), [mlc.zeros(3, device=place) for _ in range(2)]
+        sent = [distributed.isend(x + i, 1 - rank) for i in range(2)]
+        for y in found:
+            distributed.recv(y, 1 - rank)
+        for work in sent:
+            assert work is not None and work.wait()
+        distributed.barrier()
+        return [y.tolist() for y in found]
+
+    def announced_late(rank: int, place: str) -> Any:
+        x = mlc.full((3,), float(rank), device=place)
+        if rank == 0:
+            work = distributed.irecv(x, 1)
+            distributed.barrier()
+            assert work is not None and not work.is_completed() and work.wait()
+        else:
+            distributed.barrier()
+            if rank == 1:
+                distributed.send(x, 0)
+        return x.tolist()
+
+    if pattern == "ring":
+        assert job(ring) == [[2.0] * 3, [0.0] * 3, [1.0] * 3]
+    elif pattern == "crossed":
+        assert job(crossed) == [[[1.0] * 3, [2.0] * 3], [[0.0] * 3, [1.0] * 3], None]
+    else:
+        assert job(announced_late) == [[1.0] * 3, [1.0] * 3, [2.0] * 3]
+
+
+def test_gradients_are_averaged(nccl: Bindings) -> None:
+    def trained(rank: int, place: str) -> Any:
+        model: Any = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+        for i, p in enumerate(model.parameters()):
+            p.data = mlc.tensor(np.random.default_rng([i, rank]).normal(size=p.shape).astype("f4"))
+        model.to(place)
+        wrapped = nn.parallel.DistributedDataParallel(model, device_ids=[place] if place != "cpu" else None,
+                                                      bucket_cap_mb=1e-5, find_unused_parameters=True)
+        optimizer: Any = mlc.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(2):
+            optimizer.zero_grad()
+            x = mlc.tensor(np.random.default_rng(10 * step + rank).normal(size=(5, 4)).astype("f4"), device=place)
+            wrapped(x).square().mean().backward()
+            optimizer.step()
+        return [p.tolist() for p in model.parameters()]
+
+    on_gpus, on_host = job(trained), job(lambda rank, _: trained(rank, "cpu"))
+    assert on_gpus[0] == on_gpus[1] == on_gpus[2]
+    for ours, theirs in zip(on_gpus[0], on_host[0]):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+def test_what_is_wrong_is_told(nccl: Bindings) -> None:
+    def shapes(rank: int, place: str) -> Any:
+        distributed.all_reduce(mlc.zeros(rank + 1, device=place))
+
+    with pytest.raises(RankError, match=r"MLC0972.*rank 0 calls all_reduce\(SUM, float32\[1\]\) on GPUs") as caught:
+        raise _cause(lambda: job(shapes))
+    assert caught.value.loc.file == __file__ and not nccl.made
+
+    with pytest.raises(RankError, match=r"MLC0972.*on GPUs, rank 1 calls all_reduce\(SUM, float32\[1\]\)"):
+        raise _cause(lambda: job(lambda rank, place: distributed.all_reduce(
+            mlc.zeros(1, device=place if rank != 1 else "cpu"))))
+
+    with pytest.raises(RankError, match=r"MLC0999.*InvalidUsage \(5\): invalid usage"):
+        raise _cause(lambda: job(lambda rank, place: distributed.all_reduce(mlc.zeros(1, device="cuda:0"))))
+
+    def second(rank: int, place: str) -> Any:
+        distributed.all_reduce(mlc.zeros(1, device=place))
+        distributed.all_reduce(mlc.zeros(1, device="cuda:2"))
+
+    with pytest.raises(RankError, match=r"MLC0976.*the tensor is on cuda:2, and this rank has called.*on cuda:[01]"):
+        raise _cause(lambda: job(second, 2))
+
+    with pytest.raises(UserError, match=r"MLC0976.*all_gather: the tensors are on cuda:0 and cpu"):
+        raise _cause(lambda: job(lambda rank, place: distributed.all_gather(
+            [mlc.zeros(1)], mlc.zeros(1, device=place)), 1))
+
+
+def test_a_rank_that_does_not_come_ends_the_wait_of_the_others(nccl: Bindings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It agrees, and fails before it submits its part: the GPUs of the others wait for it."""
+    submit = Communicator.submit
+
+    def failing(self: Communicator, *args: Any) -> None:
+        if self.position == 1 and len(nccl.calls) >= RANKS:
+            raise ValueError("rank 1 is gone")
+        submit(self, *args)
+
+    monkeypatch.setattr(Communicator, "submit", failing)
+
+    def results(rank: int, place: str) -> Any:
+        x = mlc.ones(2, device=place)
+        distributed.all_reduce(x)
+        distributed.barrier()
+        distributed.all_reduce(x)
+        return x.tolist()
+
+    start = time.monotonic()
+    with pytest.raises(RankError, match=r"rank 1 has failed: ValueError: rank 1 is gone"):
+        job(results)
+    assert nccl.aborts >= 2 and nccl.destroyed <= 1 and time.monotonic() - start < 10
+
+
+def test_a_rank_that_is_late_is_named_in_time(nccl: Bindings, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit = Communicator.submit
+    monkeypatch.setattr(Communicator, "submit", lambda self, *args: self.position == 1 or submit(self, *args))
+
+    def results(rank: int, place: str) -> Any:
+        x = mlc.ones(2, device=place)
+        distributed.all_reduce(x)
+        if rank != 1:
+            with pytest.raises(RankError, match=r"MLC097[01].*ranks 0, 1 have not all come to it in time"):
+                x.numpy()
+            with pytest.raises(RankError, match=r"MLC097[01]"):
+                distributed.all_reduce(mlc.ones(2, device=place))
+
+    job(results, 2, timeout=0.5)
+    assert nccl.aborts >= 1
+
+
+def _cause(call: Callable[[], Any]) -> BaseException:
+    """The error of the rank that failed first."""
+    with pytest.raises(RankError) as caught:
+        call()
+    assert caught.value.__cause__ is not None
+    return caught.value.__cause__
+
+
+def test_calls_are_those_of_nccl4py() -> None:
+    """The fake takes what the module takes: its signatures stand in its documentation."""
+    real = pytest.importorskip("nccl.bindings.nccl", reason="nccl4py is not installed")
+    assert real.RedOp.__members__.items() >= {o.name: int(o) for o in RedOp}.items()
+    assert real.DataType.__members__.items() >= {t.name: int(t) for t in DataType}.items()
+    assert issubclass(real.NCCLError, Exception) and len(bytes(real.UniqueId.from_buffer(bytearray(128)))) == 128
+    for name, ours in vars(Bindings).items():
+        if inspect.isfunction(ours) and not name.startswith("_"):
+            given = re.match(rf"{name}\((.*?)\)", getattr(real, name).__doc__)
+            assert given, f"{name} has no signature"
+            names = [part.split()[-1] for part in given[1].split(", ") if part]
+            assert names == list(inspect.signature(ours).parameters)[1:], name
