@@ -71,8 +71,8 @@ fix: start the program by mlc run --ranks 4 train.py, mpiexec -n 4 python train.
 train.py; the first two need mpi4py (pip install 'mlc[distributed]'), the last one torch.
 
 MLC0976 Process groups of mlc do not have this backend, tensor, or way to call them.
-Collectives take dense tensors, all in the CPU's memory or all on the one GPU of the rank, outside of compiled functions;
-messages name their sender.
+Collectives take dense tensors, all in the CPU's memory or all on the one GPU of the rank, outside of compiled
+functions; messages name their sender.
 example python:
     import mlc
     mlc.distributed.init_process_group("ucc")
@@ -111,6 +111,6 @@ MLC0999 NCCL, which carries tensors between GPUs, reports an error.
 It cannot connect the GPUs of the ranks, or a connection has failed. Two ranks cannot share a GPU.
 example text:
     error[MLC0999]: NCCL, meeting the other ranks: InvalidUsage (5): invalid usage
-fix: give each rank a GPU of its own: mlc.device(f"cuda:{os.environ['LOCAL_RANK']}") under torchrun. With NCCL_DEBUG=WARN
-in the environment NCCL says more.
+fix: give each rank a GPU of its own: mlc.device(f"cuda:{os.environ['LOCAL_RANK']}") under torchrun. With
+NCCL_DEBUG=WARN in the environment NCCL says more.
 '''
