@@ -123,6 +123,11 @@ class Entry(ArgumentChecks):
         self._function = library.function(interface.name + abi.ENTRY_SUFFIX, ctypes.c_int32, [ctypes.c_void_p] * 4)
         self._free: deque[Arena] = deque()       # append and pop are atomic; a lock could stay held after a fork
 
+    @property
+    def scratch_bytes(self) -> int:
+        """The bytes of scratch memory of a call, if they do not depend on sizes."""
+        return int(self.interface.arena)
+
     def share_scratch(self, arenas: deque[Arena]) -> None:
         """Take scratch memory from, and return it to, where other functions do that are not called at once."""
         self._free = arenas

@@ -7,17 +7,23 @@ shows as memory that nobody has written.
 
 from __future__ import annotations
 
+import importlib.machinery
+import sys
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
 
+from mlc.backends.cuda import devices
+from mlc.frontend import eager
 from tests.fake_device import FakeDevice
 
 Array = np.ndarray[Any, Any]
@@ -309,3 +315,19 @@ def _combined(xs: list[Array], op: int) -> Array:
     for x in xs[1:]:
         total = _COMBINE[op](total, x)
     return total / total.dtype.type(len(xs)) if op == RedOp.Avg else total
+
+
+@contextmanager
+def installed(count: int) -> Iterator[Bindings]:
+    """Context with so many fake devices, between which a fake NCCL sends."""
+    made, package, bindings = Bindings(), type(sys)("nccl"), type(sys)("nccl.bindings")
+    package.__spec__ = importlib.machinery.ModuleSpec("nccl", None)
+    bindings.nccl = made  # type: ignore[attr-defined]
+    devices.substitute({i: StreamedDevice(i) for i in range(count)})
+    try:
+        with mock.patch.dict(sys.modules, {"nccl": package, "nccl.bindings": bindings, "nccl.bindings.nccl": made}):
+            yield made
+    finally:
+        devices.substitute(None)
+        eager._kernels.clear()                             # their devices no longer exist
+        eager._by_shape.clear()

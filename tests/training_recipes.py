@@ -281,7 +281,7 @@ def _most_arrays(step: Callable[[], Any]) -> int:
         return counted
 
     with mock.patch.object(Entry, "call", counting(Entry.call)), \
-            mock.patch.object(program, "receive", counting(carry_out.receive)), \
+            mock.patch.object(carry_out, "receive", counting(carry_out.receive)), \
             mock.patch.object(collectives, "wait_all", counting(transport.wait_all)):
         tracemalloc.start()
         step()
@@ -309,14 +309,14 @@ class Training:
 
     @staticmethod
     def of(task: Task, recipe: Recipe | None = None, ranks: int = 1, abstract: bool = False,
-           microbatches: int = 1) -> Training:
+           microbatches: int = 1, shards: str = "cpu") -> Training:
         """The beginning of training: on one device, in so many parts of a batch, or under a recipe on this many ranks.
         """
         model, mesh, place = copy.deepcopy(initial(task)), None, lambda x: mlc.tensor(x)
         if recipe is not None:
             axes = recipe.axes(ranks)
             assert axes is not None, f"{recipe.name} is none for {ranks} ranks"
-            mesh = dist.mesh(axes, abstract)
+            mesh = dist.mesh(axes, abstract, shards=shards)
             if recipe.schedule:
                 recipe.mark(task, model, axes)
             dist.distribute(model, mesh, recipe.plan(task))

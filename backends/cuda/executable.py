@@ -98,6 +98,11 @@ class Entry(ArgumentChecks):
         self.poison = False
         self.planned: dict[tuple[Any, ...], PlannedCall] = {}
 
+    @property
+    def scratch_bytes(self) -> int:
+        """The bytes of scratch memory of a call, if they do not depend on sizes."""
+        return self.program.arena_bytes(self.interface.name, [])
+
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[DeviceArray]:
         """Call the function on `arrays`; `sizes` binds symbols that no argument binds."""
         interface, memory = self.interface, self.memory

@@ -21,19 +21,19 @@ class MeshArray:
     mesh      the mesh, as this rank sees it
     sharding  the axes of the mesh along each dimension
     shape     the shape of the whole array
-    local     the shard of this rank; without elements on a rank that has none
+    local     the shard of this rank, where its mesh has shards; without elements on a rank that has none
     used      how it is divided where it is used, if otherwise: it is gathered there
     """
 
     __slots__ = ("dtype", "local", "mesh", "shape", "sharding", "used")
 
-    def __init__(self, mesh: RankMesh, sharding: Sharding, shape: tuple[int, ...], local: Array,
+    def __init__(self, mesh: RankMesh, sharding: Sharding, shape: tuple[int, ...], local: Any,
                  used: Sharding | None = None) -> None:
         expected = sharding.local(shape, mesh.topology)
         if not sharding.is_on(mesh.topology, mesh.rank):
             local, expected = _absent(shape, local.dtype), (0,) * len(shape)
         assert local.shape == expected, f"the shard of {shape} is {expected}, not {local.shape}"
-        self.mesh, self.sharding, self.shape, self.local = mesh, sharding, shape, local
+        self.mesh, self.sharding, self.shape, self.local = mesh, sharding, shape, mesh.placed(local)
         self.dtype, self.used = local.dtype, used
 
     @staticmethod
@@ -54,7 +54,11 @@ class MeshArray:
     @property
     def nbytes(self) -> int:
         """The bytes of this rank's shard."""
-        return self.local.nbytes
+        return int(self.local.nbytes)
+
+    def on_host(self) -> Array:
+        """The shard of this rank in host memory, which nobody writes to."""
+        return self.local if isinstance(self.local, np.ndarray) else self.local.numpy()
 
     @property
     def device(self) -> str:
@@ -65,7 +69,7 @@ class MeshArray:
         """The whole array, gathered from all ranks, which have to call this together."""
         if self.sharding.used or self.sharding.stage >= 0:
             self.mesh.agree(f"the gathering of a {self.dtype.name}{list(self.shape)} that lies {self.sharding}")
-        out = self.local
+        out = self.on_host()
         for dim, axes in enumerate(self.sharding.dims):
             if axes:
                 group = self.mesh.group(axes)
@@ -108,7 +112,7 @@ class MeshArray:
         if prefixed and self.sharding.stage in (-1, sharding.stage):
             further = Sharding(tuple(new[len(old):] for old, new in zip(self.sharding.dims, sharding.dims)))
             piece = further.piece(self.local.shape, self.mesh.topology, self.mesh.rank)
-            local = np.array(self.local[piece], order="C") if self.is_here else self.local
+            local = np.array(self.on_host()[piece], order="C") if self.is_here else self.local
             return MeshArray(self.mesh, sharding, self.shape, local, used)
         return MeshArray.of_whole(self.mesh, sharding, self.numpy(), used)
 

@@ -6,7 +6,6 @@ Where the blocks of an array along an axis are contiguous, they are sent from it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from mlc.backends.transport.transport import MESSAGE_TAGS, Request, wait_for
 from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, sends_whole
 from mlc.dialects.shard.messages import Recv, Send
 from mlc.dialects.shard.shift import Shift
-from mlc.ir.sizes import Dim
 from mlc.ir.types import to_numpy
+from mlc.passes.contiguous_collectives import is_leading
 
 Array = np.ndarray[Any, Any]
 
@@ -78,25 +77,20 @@ def scratch_bytes(op: Collective) -> int:
         case AllReduce():                                  # uneven parts are received elsewhere than in the result
             return -(-size // n) if op.x.type.size % n else 0
         case ReduceScatter():                              # the parts of the others, and those for them
-            return size * (n - 1) // n + (0 if _is_leading(shape, op.axis) else size)
+            return size * (n - 1) // n + (0 if is_leading(shape, op.axis) else size)
         case Shift():
             return 0
         case AllGather():
-            return 0 if _is_leading(op.content.shape, op.axis) else size * n
+            return 0 if is_leading(op.content.shape, op.axis) else size * n
         case AllToAll():
-            return size * ((not _is_leading(shape, op.split)) + (not _is_leading(op.content.shape, op.concat)))
+            return size * ((not is_leading(shape, op.split)) + (not is_leading(op.content.shape, op.concat)))
         case _:
             raise AssertionError(f"{op.name} is no collective of segments")
 
 
 def _blocks(x: Array, count: int, axis: int) -> list[Array] | None:
     """The blocks of an array along an axis, if each is contiguous."""
-    return divided(x, count, axis) if _is_leading(x.shape, axis) else None
-
-
-def _is_leading(shape: Sequence[Dim], axis: int) -> bool:
-    """Whether blocks along an axis are contiguous."""
-    return prod(shape[:axis]) == 1
+    return divided(x, count, axis) if is_leading(x.shape, axis) else None
 
 
 def _block_shape(shape: Sequence[int], count: int, axis: int) -> tuple[int, ...]:

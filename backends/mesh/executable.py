@@ -119,7 +119,7 @@ class Entry(ArgumentChecks):
                 name = self.interface.name
                 with self.mesh.compiling_once(), compiling:
                     module = partitioned(self.executable.linked.module, name, self.mesh.topology, args, env,
-                                         self.mesh.overlap)
+                                         self.mesh.overlap, self.mesh.on_gpus)
                     self.programs[key] = RankProgram(module, name, self.mesh, args)
             return self.programs[key]
 

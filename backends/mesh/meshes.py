@@ -9,16 +9,22 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.backends.transport import collectives, current
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.mailbox import Mailbox
+from mlc.backends.transport.nccl import communicators
 from mlc.backends.transport.threads import ThreadTransport
 from mlc.backends.transport.transport import Array, Transport
 from mlc.dialects.shard.mesh import Axes, Mesh
 from mlc.ir.diag import BackendError, UserError
+
+if TYPE_CHECKING:
+    from mlc.backends.cuda.memory import DeviceMemory
 
 DESCRIBED = 256
 """Bytes of a message that says what a rank does."""
@@ -38,6 +44,7 @@ class RankMesh:
     neighbours the ranks that are processes of this host, in order, with this one
     overlap    whether collectives are on their way while segments run
     asked      what was asked for: None if nothing was
+    shards     the device of this rank's shards: cpu, or cuda:0 and so on
     groups     those that were asked for, by axes
     """
 
@@ -47,12 +54,34 @@ class RankMesh:
     neighbours: tuple[int, ...] = (0,)
     overlap: bool = False
     asked: bool | None = None
+    shards: str = "cpu"
     groups: dict[Axes, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def device(self) -> str:
         """The name of the device."""
         return f"mesh:{self.number}"
+
+    @property
+    def on_gpus(self) -> bool:
+        """Whether the shards are on GPUs, and NCCL sends them."""
+        return self.shards != "cpu"
+
+    @property
+    def code_for(self) -> str:
+        """The device that segments are compiled for: on an abstract mesh, which may have none, this processor."""
+        return "cpu" if self.carrier is None else self.shards
+
+    @cached_property
+    def memory(self) -> DeviceMemory:
+        """The memory of this rank's GPU."""
+        from mlc.backends.cuda.executable import device_memory
+        return device_memory(int(self.shards.partition(":")[2]))
+
+    def placed(self, array: Any) -> Any:
+        """An array where the shards are; the caller gives it away. On an abstract mesh there is no such place."""
+        stays = not self.on_gpus or self.carrier is None or not isinstance(array, np.ndarray)
+        return array if stays else self.memory.array(array)
 
     @property
     def rank(self) -> int:
@@ -121,11 +150,12 @@ class RankMesh:
         return self.groups[axes]
 
 
-def make(topology: Mesh, abstract: bool = False, overlap: bool | None = None) -> RankMesh:
+def make(topology: Mesh, abstract: bool = False, overlap: bool | None = None, shards: str = "cpu") -> RankMesh:
     """The mesh of all ranks of this thread's job with these axes, one for equal ones; UserError (MLC0969) if the job
     has not as many ranks, unless it is abstract.
 
     overlap  whether collectives overlap with computation; None if they do between hosts, where networks carry messages
+    shards   the kind of device of the shards; of `cuda` each rank takes the GPU of its number on the host
     """
     transport = None if abstract else current.transport() or _alone
     if transport is not None and transport.size != topology.ranks:
@@ -133,15 +163,17 @@ def make(topology: Mesh, abstract: bool = False, overlap: bool | None = None) ->
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
                         hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "
                              "mlc.distributed.init_process_group()")
-    known = _known(topology, transport, overlap)
-    if known is not None:
+    if (known := _known(topology, transport, overlap, shards)) is not None:
         return known
     neighbours = (0,) if transport is None else _neighbours(transport)
+    place = shards if shards == "cpu" else f"cuda:{_number_on_host(transport, neighbours)}"
+    if place != "cpu" and transport is not None:
+        communicators(transport)                           # refuses what cannot be sent before anything is computed
     with _making:                                          # another thread may have made it in the meantime
-        known = _known(topology, transport, overlap)
+        known = _known(topology, transport, overlap, shards)
         if known is None:
             known = RankMesh(topology, transport, len(_made), neighbours,
-                             _has_network(transport, neighbours) if overlap is None else overlap, overlap)
+                             _has_network(transport, neighbours) if overlap is None else overlap, overlap, place)
             _made.append(known)
         return known
 
@@ -151,10 +183,17 @@ def _has_network(transport: Transport | None, neighbours: Sequence[int]) -> bool
     return transport is not None and transport.backend != "threads" and len(neighbours) < transport.size
 
 
-def _known(topology: Mesh, transport: Transport | None, overlap: bool | None) -> RankMesh | None:
+def _known(topology: Mesh, transport: Transport | None, overlap: bool | None, shards: str) -> RankMesh | None:
     """The mesh with these axes that has been made before."""
-    return next((m for m in list(_made) if m.topology == topology and m.carrier is transport and m.asked == overlap),
-                None)
+    return next((m for m in list(_made) if m.topology == topology and m.carrier is transport and m.asked == overlap
+                 and m.on_gpus == (shards != "cpu")), None)
+
+
+def _number_on_host(transport: Transport | None, neighbours: Sequence[int]) -> int:
+    """The number of this rank on its host."""
+    if transport is None:
+        return 0
+    return transport.rank if transport.backend == "threads" else neighbours.index(transport.rank)
 
 
 def _neighbours(transport: Transport) -> tuple[int, ...]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mlc.backends.cached_code import loaded
 from mlc.backends.executable import Arena
-from mlc.backends.mesh.carry_out import begin, receive, start_sending
+from mlc.backends.mesh import carry_out
+from mlc.backends.mesh import on_gpus as carry_out_on_gpus
 from mlc.backends.mesh.meshes import RankMesh
+from mlc.backends.mesh.on_gpus import Begun
 from mlc.backends.toolchain import Toolchain, toolchain_for
 from mlc.backends.transport.transport import Request, wait_for
 from mlc.dialects import func, shard
@@ -48,12 +51,13 @@ class Placement:
 
 
 def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Placement],
-                sizes: Mapping[str, Dim] | None = None, overlap: bool = False) -> Module:
+                sizes: Mapping[str, Dim] | None = None, overlap: bool = False, on_gpus: bool = False) -> Module:
     """A copy of a recorded module in which function `name` is the program of one rank, of segments and collectives.
 
     args     how each argument is divided
     sizes    numbers for the size symbols
     overlap  whether collectives may be on their way while segments run
+    on_gpus  whether it is for ranks with GPUs
     """
     copy = module.clone(env=dict(sizes) if sizes else None)
     assert isinstance(copy, Module)
@@ -68,7 +72,7 @@ def partitioned(module: Op, name: str, topology: Mesh, args: Sequence[Placement]
                                                else None for i in range(len(function.function_type.results)))
     function.attrs["open_results"] = tuple(gradients)      # a gradient is used where the state of an optimiser lies
     _gather_where_used(function, args)
-    Pipeline(pipeline.distributed(overlap)).run(copy)
+    Pipeline(pipeline.distributed(overlap, on_gpus)).run(copy)
     return copy
 
 
@@ -119,7 +123,7 @@ class _Step:
 
 
 class RankProgram:
-    """A partitioned function, loaded: its segments are compiled for this processor.
+    """A partitioned function, loaded: its segments are compiled for this processor, or the GPU of this rank.
 
     module     the partitioned module
     function   that of the rank, by default this one; in a pipeline, ranks have different ones
@@ -132,8 +136,8 @@ class RankProgram:
     def __init__(self, module: Module, name: str, mesh: RankMesh, args: Sequence[Placement],
                  rank: int | None = None) -> None:
         self.module, self.mesh = module, mesh
-        programs = program_names(module, name, mesh.topology)
-        self.function = function = function_of(module, programs[mesh.rank if rank is None else rank])
+        self._programs = program_names(module, name, mesh.topology)
+        self.function = function = function_of(module, self._programs[mesh.rank if rank is None else rank])
         self.arrays = len(args) + len(function.attrs["result_shardings"])
         self.takes = function.attrs.get("takes", tuple(range(len(args))))
         like = dict(function.attrs.get("like_inputs", ()))
@@ -142,6 +146,7 @@ class RankProgram:
         slots: dict[Value, int] = {a: i for i, a in enumerate(function.args)}
         self.steps: list[_Step] = []
         self.slots, self._entries = len(slots), dict[str, Any]()
+        self._carrier: Any = carry_out_on_gpus if mesh.on_gpus else carry_out
         self._add_steps(function, slots)
         self.name = f"{name} of {function.loc}" if function.loc.file else name
         self.digest = hashlib.sha256(to_text(module).encode()).digest()
@@ -155,6 +160,25 @@ class RankProgram:
         _put_together(self.steps)
         self._first = next((i for i, step in enumerate(self.steps)
                             if isinstance(step.op, shard.Collective | shard.Message)), len(self.steps))
+
+    @cached_property
+    def _for_me(self) -> dict[int, list[shard.Send]]:
+        """The messages that other ranks send to this one, in their order, by rank."""
+        out: dict[int, list[shard.Send]] = {}
+        for rank, name in enumerate(self._programs):
+            for op in self._operations(function_of(self.module, name)):
+                if isinstance(op, shard.Send) and rank != self.mesh.rank and op.peer_of(rank) == self.mesh.rank:
+                    out.setdefault(rank, []).append(op)
+        return out
+
+    def _operations(self, function: Func) -> Iterator[Op]:
+        """The operations of a function; those of a task of a pipeline take the place of its call."""
+        for op in function.block:
+            called = function_of(self.module, op.callee) if isinstance(op, func.Call) else None
+            if called is not None and "partitioned" in called.attrs:
+                yield from self._operations(called)
+            else:
+                yield op
 
     def _add_steps(self, function: Func, slots: dict[Value, int]) -> None:
         """Add the operations of a function; those of a task of a pipeline take the place of its call."""
@@ -175,10 +199,13 @@ class RankProgram:
     def _entry(self, segment: Func) -> Any:
         """The code of a segment, which may be called several times."""
         if segment.sym_name not in self._entries:
-            self._entries[segment.sym_name] = _compiled(self.module, segment.sym_name, toolchain_for("cpu"))
+            host = toolchain_for(self.mesh.code_for)
+            entry = self._entries[segment.sym_name] = _compiled(self.module, segment.sym_name, host)
+            if self.mesh.code_for == "cpu":                # a GPU's allocator shares the memory of all calls
+                entry.share_scratch(_scratch)
         return self._entries[segment.sym_name]
 
-    def run(self, args: Sequence[Array], alike: Sequence[Array]) -> list[Array | None]:
+    def run(self, args: Sequence[Any], alike: Sequence[Array]) -> list[Any]:
         """The shards of the results, given those of the arguments; `alike` are arguments that every rank brings.
 
         None stands for a result of which this rank has none.
@@ -186,14 +213,16 @@ class RankProgram:
         _ = self.mesh.transport                            # refuses an abstract mesh
         agree = self.mesh.begin_agreement(self.name, self.digest, *(np.ascontiguousarray(x).tobytes() for x in alike)) \
             if self.communicates or alike else _agreed
-        values: list[Any] = [*(args[i] for i in self.takes), *[None] * (self.slots - len(self.takes))]
+        values: list[Any] = [*(self.mesh.placed(args[i]) for i in self.takes), *[None] * (self.slots - len(self.takes))]
         sent: list[tuple[int, Request]] = []
-        begun: list[tuple[int, Callable[[], Array]]] = []
+        begun: list[tuple[int, Callable[[], Any]]] = []
+        receive = carry_out_on_gpus.Arrivals(self._for_me, self.mesh).receive if self.mesh.on_gpus else \
+            lambda op: carry_out.receive(op, self.mesh)
         for i, step in enumerate(self.steps):
             if i == self._first:                           # what is computed before that is of this rank alone
                 agree()
                 agree = _agreed                            # what the others have sent is no longer held
-            self._take(step, values, sent, begun)
+            self._take(step, values, sent, begun, receive)
         agree()                                            # if nothing is communicated
         for to, request in sent:
             wait_for("shard.send", to, request, self.mesh.transport.deadline(None))
@@ -201,11 +230,12 @@ class RankProgram:
         return [found.get(i) for i in range(len(self.placed))]
 
     def _take(self, step: _Step, values: list[Any], sent: list[tuple[int, Request]],
-              begun: list[tuple[int, Callable[[], Array]]]) -> None:
+              begun: list[tuple[int, Callable[[], Any]]], receive: Callable[[shard.Recv], Any]) -> None:
         """Run a step; what no later one takes is freed.
 
-        sent   messages on their way
-        begun  collectives on their way, by the slots of their results
+        sent     messages on their way
+        begun    collectives on their way, by the slots of their results
+        receive  gives the content of a message
 
         Those with a request are finished in the background: MPI moves messages only while it is called.
         """
@@ -213,22 +243,23 @@ class RankProgram:
         if step.entry is not None:
             given = step.entry.call(taken)
         elif isinstance(step.op, shard.ProcessIndex):
-            given = [np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes))]
+            given = [self.mesh.placed(np.array(self.mesh.topology.position(self.mesh.rank, step.op.axes)))]
         elif isinstance(step.op, shard.Send):
-            sent.append(start_sending(step.op, taken[0], self.mesh))
+            sent.append(self._carrier.start_sending(step.op, taken[0], self.mesh))
             given = []
         elif isinstance(step.op, shard.Recv):
-            given = [receive(step.op, self.mesh)]
+            given = [receive(step.op)]
             sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
         elif isinstance(step.op, shard.After):
             given = taken[:1]
         elif isinstance(step.op, shard.Start):
-            given = [self.mesh.transport.start(step.op.name, begin(step.op, taken[0], self.mesh))]
+            finish = self._carrier.begin(step.op, taken[0], self.mesh)
+            given = [Begun(finish) if self.mesh.on_gpus else self.mesh.transport.start(step.op.name, finish)]
         elif isinstance(step.op, shard.Wait):
             given = [taken[0].wait()]
         else:
             assert isinstance(step.op, shard.Collective)
-            begun.append((step.gives[0], begin(step.op, taken[0], self.mesh)))
+            begun.append((step.gives[0], self._carrier.begin(step.op, taken[0], self.mesh)))
             if step.with_next:
                 return
             for slot, finish in begun:
@@ -277,6 +308,4 @@ def _compiled(module: Module, name: str, host: Toolchain) -> Any:
         def image(module: Module) -> Any:
             return host.compile(host.lower(module), True)
 
-        entry = loaded(alone, host, image).entry("main")
-        entry.share_scratch(_scratch)
-        return entry
+        return loaded(alone, host, image).entry("main")

@@ -24,7 +24,7 @@ class Toolchain:
         self.mesh = mesh
 
     def key(self) -> Sequence[str]:
-        return str(pipeline.DISTRIBUTED), str(self.mesh.topology), str(self.mesh.overlap)
+        return str(pipeline.DISTRIBUTED), str(self.mesh.topology), str(self.mesh.overlap), str(self.mesh.on_gpus)
 
     def load_context(self) -> RankMesh:
         return self.mesh

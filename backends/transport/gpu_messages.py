@@ -32,12 +32,12 @@ class Direction:
         self._worker = Worker(f"messages from rank {ranks[0]} to rank {ranks[1]}")
         self._communicator: Communicator | None = None
 
-    def start(self, array: DeviceArray, name: str, timeout: float, ready: Callable[[], None],
-              meet: Callable[[], None]) -> Handle[None]:
+    def start(self, array: DeviceArray, name: str, timeout: float, ready: Callable[[], None] = lambda: None,
+              meet: Callable[[], None] = lambda: None) -> Handle[None]:
         """Have an array be sent, or received into, after all that the device does so far.
 
         ready  waits until the message may begin, in the thread of the direction; it raises if it may not
-        meet   waits until the other rank comes to its first message
+        meet   waits until the other rank comes to its first message, in a program in which it may not
         """
         self._device.activate()
         self._device.publish(self.stream)

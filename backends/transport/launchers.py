@@ -11,6 +11,9 @@ from mlc.backends.transport.transport import Transport
 _MPI = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 """Variables that MPICH's launcher, PMIx (which Slurm may use), Open MPI and MVAPICH set."""
 _LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE")
+_LOCAL_RANKS = ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
+                "SLURM_LOCALID")
+"""Variables with the number of a rank on its host, of torchrun, MPICH, Open MPI, MVAPICH and Slurm."""
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _NEEDS = {"mpi": ("mpi4py", "pip install 'mlc[distributed]' brings mpi4py and MPICH"),
           "gloo": ("torch", "install torch, which has gloo, or start with MPI: mpiexec -n 4 python train.py"),
@@ -30,6 +33,11 @@ def by_torchrun() -> bool:
 def ranks_on_host() -> int:
     """The number of ranks that were started on this host, as far as the launcher says."""
     return next((int(os.environ[name]) for name in _LOCAL_SIZES if os.environ.get(name, "").isdecimal()), 1)
+
+
+def number_on_host() -> int | None:
+    """The number of this rank among those of its host; None if the launcher does not say."""
+    return next((int(os.environ[name]) for name in _LOCAL_RANKS if os.environ.get(name, "").isdecimal()), None)
 
 
 def is_installed(backend: str) -> bool:

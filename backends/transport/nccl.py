@@ -121,8 +121,8 @@ class Communicators:
             yield
         except self.library.NCCLError as error:
             raise RankError(f"NCCL, {what}: {str(error).splitlines()[0]}", code="MLC0999", ranks=group,
-                            hint="each rank needs a GPU of its own: x.to(f\"cuda:{local_rank}\"); NCCL_DEBUG=WARN has "
-                                 "NCCL say more") from None
+                            hint="each rank needs a GPU of its own, as that of mlc.distributed.get_node_local_rank(); "
+                                 "NCCL_DEBUG=WARN has NCCL say more") from None
 
     def watch(self, submitted: _Submitted) -> None:
         """Watch work that was just submitted; its arrays are held until it is done."""

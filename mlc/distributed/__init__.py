@@ -61,6 +61,7 @@ from mlc.distributed.groups import (
 )
 from mlc.distributed.job import (
     destroy_process_group,
+    get_node_local_rank,
     init_process_group,
     is_available,
     is_gloo_available,
@@ -92,18 +93,17 @@ from mlc.distributed.work import Work
 from mlc.frontend import unsupported_api
 
 __all__ = [
-    "ByName", "Cluster", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "Machine", "P2POp",
-    "PlanCost", "Plans", "ProcessGroup", "RankError", "ReduceOp", "Report", "Timing", "Transformer",
-    "TransformerPlan", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-    "checkpoint", "destroy_process_group", "distribute", "from_local", "gather", "gather_object", "get_backend",
-    "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group",
-    "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
-    "is_nccl_available", "is_torchelastic_launched", "isend", "local", "lower", "measured_machine",
-    "measured_report", "mesh", "monitored_barrier", "new_group", "pipeline", "placement", "plan_transformer",
-    "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "replicated", "report",
-    "ring_attention", "scatter", "scatter_object_list", "send", "send_object_list", "shard", "shard_optimizer",
-    "stage",
+    "ByName", "Cluster", "Communication", "DeviceMesh", "FullySharded", "GroupMember", "Machine", "P2POp", "PlanCost",
+    "Plans", "ProcessGroup", "RankError", "ReduceOp", "Report", "Timing", "Transformer", "TransformerPlan", "Work",
+    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single",
+    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "checkpoint", "destroy_process_group",
+    "distribute", "from_local", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank",
+    "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group",
+    "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+    "is_torchelastic_launched", "isend", "local", "lower", "measured_machine", "measured_report", "mesh",
+    "monitored_barrier", "new_group", "pipeline", "placement", "plan_transformer", "recv", "recv_object_list", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor", "replicated", "report", "ring_attention", "scatter",
+    "scatter_object_list", "send", "send_object_list", "shard", "shard_optimizer", "stage",
 ]
 _STORE = ("gloo's stores are torch.distributed's, and MPI has none", "mlc.distributed.broadcast_object_list")
 _WHY = {

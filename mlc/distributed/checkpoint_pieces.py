@@ -84,9 +84,10 @@ class Writing:
 
     def _add(self, key: str, array: MeshArray, part: Part) -> None:
         made = self.tensors.setdefault(key, _description(array, []))["pieces"]
-        for inner in _blocks(array.local):
+        held = array.on_host()
+        for inner in _blocks(held):
             start = [at.start + more.start for at, more in zip(part, inner)]
-            name, piece = f"{key}@{json.dumps(start)}", array.local[inner]
+            name, piece = f"{key}@{json.dumps(start)}", held[inner]
             self.arrays[name] = np.ascontiguousarray(piece).reshape(piece.shape)
             made.append({"name": name, "start": start, "shape": list(piece.shape)})
 

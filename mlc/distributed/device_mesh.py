@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.cuda.memory import DeviceArray
 from mlc.backends.mesh import meshes
 from mlc.backends.mesh.array import MeshArray
 from mlc.dialects.shard.constraint import Shard
@@ -43,6 +44,8 @@ class DeviceMesh:
         overlap: Whether functions compute while collectives are on their way, where the model of a network in the
             pass `overlap_collectives` says that this saves time; the bits are the same. By default they do if the ranks
             are on more hosts than one, since within a host, processors copy what is sent.
+        shards: Where the shards are: "cpu", or "cuda" for GPUs, of which each rank takes the one of its number on its
+            host. NCCL sends between them, and sums in an order of its own.
 
     Attributes:
         device: Name of the device, such as "mesh:0".
@@ -50,7 +53,8 @@ class DeviceMesh:
         abstract: Whether the mesh is of no job.
 
     Raises:
-        UserError: An axis has no rank (MLC0960), or the job has another number of ranks (MLC0969).
+        UserError: An axis has no rank (MLC0960), the job has another number of ranks, or `shards` is neither (MLC0969).
+        BackendError: There is no such GPU (MLC0582), or NCCL is not installed (MLC0975).
 
     Example:
         >>> mesh = mlc.distributed.DeviceMesh({"data": 1, "model": 1})
@@ -58,9 +62,13 @@ class DeviceMesh:
         ({'data': 1, 'model': 1}, {'data': 0, 'model': 0})
     """
 
-    def __init__(self, axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None) -> None:
+    def __init__(self, axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None,
+                 shards: str = "cpu") -> None:
         try:
-            self._ranks = meshes.make(Topology.of(axes), abstract, overlap)
+            if shards not in ("cpu", "cuda"):
+                raise UserError(f"shards = {shards!r}", code="MLC0969",
+                                hint='use "cpu", or "cuda" for a GPU of each rank')
+            self._ranks = meshes.make(Topology.of(axes), abstract, overlap, shards)
         except Error as error:
             error.loc = user_loc()
             raise
@@ -94,25 +102,28 @@ class DeviceMesh:
         return f"DeviceMesh({self.shape})"
 
 
-def mesh(axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None) -> DeviceMesh:
+def mesh(axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None,
+         shards: str = "cpu") -> DeviceMesh:
     """Make a mesh of all ranks of the job.
 
     Args:
         axes: Name and number of ranks of each axis, the major one first.
         abstract: Whether it is of no job, as of `DeviceMesh`.
         overlap: Whether collectives overlap with computation, as of `DeviceMesh`.
+        shards: Where the shards are, "cpu" or "cuda", as of `DeviceMesh`.
 
     Returns:
         The mesh.
 
     Raises:
-        UserError: An axis has no rank (MLC0960), or the job has another number of ranks (MLC0969).
+        UserError: An axis has no rank (MLC0960), the job has another number of ranks, or `shards` is neither (MLC0969).
+        BackendError: There is no such GPU (MLC0582), or NCCL is not installed (MLC0975).
 
     Example:
         >>> mlc.distributed.mesh({"data": 1})
         DeviceMesh({'data': 1})
     """
-    return DeviceMesh(axes, abstract, overlap)
+    return DeviceMesh(axes, abstract, overlap, shards)
 
 
 def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Spec] | None = None,
@@ -177,12 +188,14 @@ def from_local(x: Any, *spec: Spec, mesh: DeviceMesh) -> Tensor:
         >>> mlc.distributed.from_local(mlc.ones(4, 2), "data", mesh=mesh).shape
         (4, 2)
     """
-    shard = np.array(as_array(_tensor(x)), order="C")
-    sharding, topology = Sharding(_dims(spec, shard.ndim)), _ranks_of(mesh).topology
+    ranks, held = _ranks_of(mesh), _tensor(x).backing_array
+    there = isinstance(held, DeviceArray) and ranks.on_gpus and held.memory is ranks.memory
+    shard: Any = held.copy() if there else np.array(as_array(_tensor(x)), order="C")
+    sharding, topology = Sharding(_dims(spec, shard.ndim)), ranks.topology
     shape = tuple(n * topology.size(axes) for n, axes in zip(shard.shape, sharding.dims))
     _check(sharding, shape, topology)
-    _ranks_of(mesh).agree(f"from_local of a {shard.dtype.name}{list(shard.shape)} that lies {sharding}")
-    return wrap(MeshArray(mesh._ranks, sharding, shape, shard))
+    ranks.agree(f"from_local of a {shard.dtype.name}{list(shard.shape)} that lies {sharding}")
+    return wrap(MeshArray(ranks, sharding, shape, shard))
 
 
 def local(x: Tensor) -> Tensor:
@@ -192,7 +205,7 @@ def local(x: Tensor) -> Tensor:
         x: A tensor on a mesh.
 
     Returns:
-        A tensor on the CPU.
+        A tensor on the CPU, or on the GPU of this rank.
 
     Raises:
         UserError: x is on no mesh (MLC0969).

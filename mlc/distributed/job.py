@@ -101,6 +101,32 @@ def is_torchelastic_launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The number of this rank among those of its host, which is that of its GPU.
+
+    Args:
+        fallback_rank: The result where the launcher does not say.
+
+    Returns:
+        An integer from 0 on; of ranks that are threads, the number of the rank.
+
+    Raises:
+        RankError: The launcher does not say, and no fallback is given (MLC0975).
+
+    Example:
+        >>> from mlc.backends.transport import threads
+        >>> threads.run(2, lambda rank: f"cuda:{mlc.distributed.get_node_local_rank()}")
+        ['cuda:0', 'cuda:1']
+    """
+    if (transport := current.of_thread()) is not None:
+        return transport.rank
+    found = launchers.number_on_host()
+    if found is None and fallback_rank is None:
+        raise RankError("the launcher does not say which rank of its host this process is", code="MLC0975",
+                        loc=user_loc(), hint="start it by mlc run --ranks, mpiexec or torchrun, or give fallback_rank")
+    return found if found is not None else fallback_rank  # type: ignore[return-value]
+
+
 def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: Timeout = None,
                        world_size: int = -1, rank: int = -1, store: Any = None, group_name: str = "",
                        device_id: Any = None) -> None:

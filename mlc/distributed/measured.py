@@ -30,8 +30,10 @@ from mlc.distributed import device_mesh
 from mlc.distributed.device_mesh import DeviceMesh
 from mlc.distributed.rank_program import Report, prepared
 from mlc.distributed.time_model import Machine
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import wrap
 from mlc.ir.core import Value
+from mlc.ir.diag import UserError
 from mlc.ir.types import to_numpy
 from mlc.nn.parameter import Parameter
 from mlc.optim import SGD
@@ -64,7 +66,7 @@ def measured_report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Repor
         The report.
 
     Raises:
-        UserError: No argument, and nothing that f reaches, is on a mesh (MLC0969).
+        UserError: No argument, and nothing that f reaches, is on a mesh, or it is one of GPUs (MLC0969).
 
     Example:
         >>> mesh = mlc.distributed.mesh({"data": 2}, abstract=True)
@@ -85,6 +87,7 @@ def _segment_seconds(program: RankProgram, evict: bool = True) -> dict[str, floa
 
     evict  whether something else is read between them
     """
+    _check_on_cpu(program.mesh)
     now = _clock()
     found: dict[str, list[float]] = {}
     for _ in range(_LONG):
@@ -123,7 +126,7 @@ def measured_machine(mesh: DeviceMesh) -> Machine:
         The machine, as this rank sees it.
 
     Raises:
-        UserError: The mesh is abstract (MLC0969).
+        UserError: The mesh is abstract, or its shards are on GPUs (MLC0969).
 
     Example:
         >>> machine = mlc.distributed.measured_machine(mlc.distributed.mesh({"data": 1}))
@@ -133,8 +136,15 @@ def measured_machine(mesh: DeviceMesh) -> Machine:
     return machine_meter(mesh)()
 
 
+def _check_on_cpu(mesh: RankMesh) -> None:
+    if mesh.code_for != "cpu":
+        raise UserError("times are measured of ranks on CPUs", code="MLC0969", loc=user_loc(),
+                        hint="describe GPUs by an mlc.distributed.Machine, and measure the program itself there")
+
+
 def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
     """A function that measures the ranks of a mesh, again at each call: everything is compiled before."""
+    _check_on_cpu(mesh._ranks)
     transport, share, n = mesh._ranks.transport, _share(mesh._ranks), 512
     rng = np.random.default_rng(0)
     square, long = (wrap(rng.standard_normal(shape).astype(np.float32)) for shape in ((n, n), (1 << 21,)))

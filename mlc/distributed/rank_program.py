@@ -145,7 +145,8 @@ class Report:
 def report(f: Callable[..., Any], *args: Any, **keywords: Any) -> Report:
     """The costs of a function whose arguments are on a mesh: bytes per collective, and memory per rank.
 
-    Nothing runs; the segments are compiled for this processor, whose memory plan says what is in between.
+    Nothing runs; the segments are compiled, and their memory plan says what is in between: for the GPU of this rank if
+    its shards are there, for this processor otherwise, and on abstract meshes.
 
     Args:
         f: Function, or result of `mlc.compile`.
@@ -236,7 +237,8 @@ def _partitioned(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str,
                         loc=user_loc(), hint="divide one: mlc.distributed.shard(x, ..., mesh=mesh)")
     recorded.mark_results()
     placed = [placement_of(x) for x in arrays]
-    return partitioned(recorded.trace.module, "main", mesh.topology, placed, overlap=mesh.overlap), mesh, arrays
+    return partitioned(recorded.trace.module, "main", mesh.topology, placed, overlap=mesh.overlap,
+                       on_gpus=mesh.on_gpus), mesh, arrays
 
 
 def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) -> int:
@@ -272,7 +274,7 @@ def _between(program: RankProgram, messages: Sequence[Sequence[shard.Message]]) 
             freed += sum(on_the_way.pop(tag, 0) for tag in _received_before(op, messages[op.peer]))
         now -= freed
     now -= sum(on_the_way.values())
-    arena = max((int(step.entry.interface.arena) for step in program.steps if step.entry is not None), default=0)
+    arena = max((step.entry.scratch_bytes for step in program.steps if step.entry is not None), default=0)
     return most - now + arena
 
 

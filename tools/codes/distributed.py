@@ -111,6 +111,6 @@ MLC0999 NCCL, which carries tensors between GPUs, reports an error.
 It cannot connect the GPUs of the ranks, or a connection has failed. Two ranks cannot share a GPU.
 example text:
     error[MLC0999]: NCCL, meeting the other ranks: InvalidUsage (5): invalid usage
-fix: give each rank a GPU of its own: mlc.device(f"cuda:{os.environ['LOCAL_RANK']}") under torchrun. With
-NCCL_DEBUG=WARN in the environment NCCL says more.
+fix: give each rank a GPU of its own: f"cuda:{mlc.distributed.get_node_local_rank()}". With NCCL_DEBUG=WARN in the
+environment NCCL says more.
 '''
