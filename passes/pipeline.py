@@ -89,7 +89,7 @@ DISTRIBUTED: Rows = (
     ("tensor", "dce", "collectives whose results are not used"),
     ("tensor", "defer_reductions", "equal ones are one, and none is unused; before tasks and messages are made"),
     ("tensor", "split_stages", "the programs of the ranks of a pipeline"),
-    ("tensor", "contiguous_collectives", "for GPUs; blocks of rows can be combined, and segments move them"),
+    ("tensor", "nccl_collectives", "for GPUs; blocks of rows can be combined, and segments move elements"),
     ("tensor", "combine_collectives", "after those that are equal or unused are gone"),
     ("tensor", "overlap_collectives", "there will be no other collectives; segments are between starts and waits"),
     ("tensor", "outline_segments", "what is between collectives is compiled like any program"),
@@ -103,10 +103,10 @@ OVERLAPPED = {"combine_collectives": f"combine_collectives{{bucket={1 << 20}}}"}
 
 def distributed(overlap: bool, on_gpus: bool = False) -> list[Step]:
     """The passes of a program on a mesh; `overlap_collectives` only where collectives are to overlap, and
-    `contiguous_collectives` only for GPUs."""
+    `nccl_collectives` only for GPUs."""
     rows = [text for _, text, _ in DISTRIBUTED]
     if not on_gpus:
-        rows.remove("contiguous_collectives")
+        rows.remove("nccl_collectives")
     if overlap:
         rows = [OVERLAPPED.get(text, text) for text in rows]
     else:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cuda.device import Fill, Step
+from mlc.backends.cuda.device import Fill, Launch, Step
 from mlc.backends.target import Target
 from mlc.dialects import gpu
 from mlc.dialects.builtin import Module
@@ -111,16 +111,29 @@ class FakeDevice:
         return lambda: self.run(step)
 
     def run(self, step: Step) -> None:
+        self.submit(self.bound(step))
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Do what was submitted."""
+        work()
+
+    def bound(self, step: Step) -> Callable[[], None]:
+        """A step with the arguments that it has now."""
         if isinstance(step, Fill):
             address = ctypes.c_uint64.from_address(step.parameters).value
             assert address % step.width == 0 and 0 <= step.value < 1 << 8 * step.width
-            pattern = step.value.to_bytes(step.width, "little") * step.count
-            self.bytes(address, step.width * step.count)[:] = np.frombuffer(pattern, np.uint8)
-            return
+            pattern = np.frombuffer(step.value.to_bytes(step.width, "little") * step.count, np.uint8)
+            return lambda: self.write(address, pattern)
         self.launches.append(step.name)
+        args = self._arguments(step.kernel, step.parameters)
+        return lambda: self._execute(step, args)
+
+    def write(self, address: int, content: Array) -> None:
+        self.bytes(address, content.size)[:] = content
+
+    def _execute(self, step: Launch, args: list[Any]) -> None:
         kernel: gpu.Func = step.kernel
         frame = Frame(Interpreter(kernel.parent_op.parent_op))  # type: ignore[union-attr, arg-type]
-        args = self._arguments(kernel, step.parameters)
         known = kernel.known_block_size
         assert known is None or tuple(known) == step.block
         assert step.shared == kernel.dynamic_bytes
@@ -192,8 +205,14 @@ class FakeDevice:
     def mark(self, stream: int) -> Any:
         return None
 
+    def hold(self, stream: int, mark: Any) -> None:
+        pass
+
     def reached(self, mark: Any) -> bool:
         return True
+
+    def forget(self, mark: Any) -> None:
+        pass
 
 
 class FakeGraph:

@@ -1,8 +1,8 @@
 """nccl4py's module of bindings, as far as mlc uses it, between fake devices: ranks are threads of this process.
 
 As NCCL's, work is submitted to a stream and done by it later, in order; a message waits until the other rank receives
-it, and a collective until all ranks come. What a rank does not wait for is not there yet: a missing order of streams
-shows as memory that nobody has written.
+it, unless it is short, and a collective until all ranks come. What a stream does not wait for is not there yet, and
+memory that is given away too early is overwritten: a missing order shows as wrong elements.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.machinery
 import sys
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from mlc.frontend import eager
 from tests.fake_device import FakeDevice
 
 Array = np.ndarray[Any, Any]
+EAGER = 16
+"""Bytes of messages that are sent before their receiver is there."""
 
 
 class RedOp(IntEnum):
@@ -37,9 +40,13 @@ class DataType(IntEnum):
     Int8, Uint8, Int32, Uint32, Int64, Uint64, Float16, Float32, Float64, Bfloat16, Float8e4m3, Float8e5m2 = range(12)
 
 
+class Result(IntEnum):
+    Success, InProgress = 0, 7
+
+
 _NUMPY = [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, np.float16, np.float32, np.float64,
           ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
-_COMBINE: list[Any] = [np.add, np.multiply, np.maximum, np.minimum, np.add]
+_COMBINE: list[Any] = [np.add, np.multiply, np.fmax, np.fmin, np.add]
 
 
 class NCCLError(Exception):
@@ -66,7 +73,7 @@ class World:
     """The ranks of a communicator, as each of them sees it."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.there, self.changed = size, set[int](), threading.Condition()
+        self.size, self.changed = size, threading.Condition()
         self.devices = dict[int, int]()
         self.collectives = defaultdict[int, dict[int, Any]](dict)          # by number, what each rank brings
         self.sent = defaultdict[tuple[int, int], deque[Any]](deque)        # arrays that wait for their receiver
@@ -81,18 +88,22 @@ class World:
 
 
 class Comm:
-    """A rank of a communicator."""
+    """A rank of a communicator.
+
+    busy   how often NCCL is still to say that it works on the last call
+    freed  whether it has been given back, after which nothing may ask for it
+    """
 
     def __init__(self, world: World, rank: int, device: StreamedDevice) -> None:
         self.world, self.rank, self.device = world, rank, device
-        self.number = 0
+        self.number, self.busy, self.freed = 0, 0, False
 
 
 class Stream:
-    """A thread that does what is submitted to it, in order."""
+    """A thread that does what is submitted to it, in order, each after a while."""
 
-    def __init__(self) -> None:
-        self.jobs, self.changed = deque[Callable[[], None]](), threading.Condition()
+    def __init__(self, delay: float) -> None:
+        self.jobs, self.changed, self.delay = deque[Callable[[], None]](), threading.Condition(), delay
         self.errors: list[BaseException] = []
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -106,53 +117,83 @@ class Stream:
             with self.changed:
                 while not self.jobs:
                     self.changed.wait()
-                job = self.jobs[0]
+                job = self.jobs.popleft()
+            time.sleep(self.delay)
             try:
                 job()
             except Aborted:
                 pass
             except BaseException as error:
                 self.errors.append(error)
-            with self.changed:
-                self.jobs.popleft()
-                self.changed.notify_all()
 
 
 class StreamedDevice(FakeDevice):
-    """A fake device with further streams. Its own work is done by whoever submits it."""
+    """A fake device that does what is submitted to its streams later; its own one is 7, the others are NCCL's.
+
+    `delays` are the seconds before each job, on its own stream and on the others.
+    """
 
     here = threading.local()
+    delays = 0.0, 0.002
 
     def __init__(self, ordinal: int) -> None:
         super().__init__(ordinal)
-        self.streams = dict[int, Stream]()
+        self.streams = {self.stream: Stream(self.delays[0])}
 
     def activate(self) -> None:
         self.here.device = self
 
+    def submit(self, work: Callable[[], None]) -> None:
+        self.streams[self.stream].submit(work)
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+    def upload(self, target: int, source: Array) -> None:
+        self.uploads += 1
+        content = source.reshape(-1).view(np.uint8).copy()
+        self.submit(lambda: self.write(target, content))
+
+    def download(self, target: Array, source: int) -> None:
+        self.synchronize()
+        super().download(target, source)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        self.submit(lambda: FakeDevice.copy(self, target, source, size))
+
+    def fetch(self, target: int, source: int, size: int) -> None:
+        self.submit(lambda: FakeDevice.fetch(self, target, source, size))
+
+    # -- order ----------------------------------------------------------------------------------------------------
     def new_stream(self) -> int:
-        self.streams[100 + len(self.streams)] = Stream()
+        self.streams[100 + len(self.streams)] = Stream(self.delays[1])
         return 99 + len(self.streams)
 
     def mark(self, stream: int) -> threading.Event:
         reached = threading.Event()
-        self.streams[stream].submit(reached.set) if stream in self.streams else reached.set()
+        self.streams[stream].submit(reached.set)
         return reached
+
+    def hold(self, stream: int, mark: threading.Event) -> None:
+        self.streams[stream].submit(lambda: assert_true(mark.wait(60), "a mark is never reached"))
 
     def reached(self, mark: threading.Event) -> bool:
         return mark.is_set()
 
-    def await_stream(self, stream: int) -> None:
-        super().await_stream(stream)
-        self.mark(stream).wait()
-        if errors := self.streams[stream].errors:
+    def synchronize(self, everything: bool = False) -> None:
+        self.waits += 1
+        for mark in [self.mark(stream) for stream in (self.streams if everything else [self.stream])]:
+            mark.wait()
+        if errors := [error for stream in self.streams.values() for error in stream.errors]:
             raise errors[0]
+
+
+def assert_true(fact: bool, text: str) -> None:
+    assert fact, text
 
 
 class Bindings:
     """The module; `made` are the communicators, by rank and size, and `calls` what they were asked for."""
 
-    RedOp, DataType, NCCLError, UniqueId = RedOp, DataType, NCCLError, NumberOfGroup
+    RedOp, DataType, Result, NCCLError, UniqueId = RedOp, DataType, Result, NCCLError, NumberOfGroup
 
     def __init__(self) -> None:
         self.worlds = dict[bytes, World]()
@@ -160,6 +201,7 @@ class Bindings:
         self.made: list[tuple[int, int]] = []
         self.destroyed = self.aborts = 0
         self.background = 0                                # the status of what goes on in the background
+        self.misuse: list[str] = []
         self._lock, self._thread, self._numbers = threading.Lock(), threading.local(), count()
 
     def get_version(self) -> int:
@@ -170,35 +212,54 @@ class Bindings:
         with self._lock:
             return NumberOfGroup(b"number %d" % next(self._numbers))
 
-    def comm_init_rank(self, nranks: int, comm_id: NumberOfGroup, rank: int) -> Comm:
+    def Config(self) -> Any:
+        return SimpleNamespace(blocking=None)
+
+    def comm_init_rank_config(self, nranks: int, comm_id: NumberOfGroup, rank: int, config: Any) -> Comm:
+        assert config.blocking == 0
         device = StreamedDevice.here.device
         with self._lock:
             world = self.worlds.setdefault(bytes(comm_id), World(nranks))
             self.made.append((rank, nranks))
         with world.changed:
-            world.there.add(rank)
             world.devices[rank] = device.ordinal
-            world.changed.notify_all()
-            world.wait(rank, lambda: len(world.there) == world.size)
-        if len(set(world.devices.values())) < nranks:
-            raise NCCLError("InvalidUsage (5): invalid usage (run with NCCL_DEBUG=WARN for details)")
         return Comm(world, rank, device)
 
     def comm_get_async_error(self, comm: Comm) -> int:
-        return self.background
+        self._used(comm)
+        if len(set(comm.world.devices.values())) < len(comm.world.devices):
+            return 5
+        if len(comm.world.devices) < comm.world.size:
+            return Result.InProgress
+        comm.busy = max(0, comm.busy - 1)
+        return Result.InProgress if comm.busy else self.background
 
     def check_status(self, status: int) -> None:
-        if status:
+        if status == 5:
+            raise NCCLError("InvalidUsage (5): invalid usage (run with NCCL_DEBUG=WARN for details)")
+        if status not in (Result.Success, Result.InProgress):
             raise NCCLError(f"RemoteError ({status}): remote process exited or there was a network error")
 
     def comm_abort(self, comm: Comm) -> None:
+        self._used(comm)
         self.aborts += 1
+        comm.freed = True
         with comm.world.changed:
             comm.world.aborted.add(comm.rank)
             comm.world.changed.notify_all()
 
+    def comm_finalize(self, comm: Comm) -> None:
+        self._used(comm)
+        comm.busy = 2
+
     def comm_destroy(self, comm: Comm) -> None:
+        self._used(comm)
         self.destroyed += 1
+        comm.freed = True
+
+    def _used(self, comm: Comm) -> None:
+        if comm.freed:
+            self.misuse.append(f"rank {comm.rank} uses a communicator that was given back")
 
     # -- collectives ----------------------------------------------------------------------------------------------
     def group_start(self) -> None:
@@ -242,7 +303,8 @@ class Bindings:
         x, key = _view(comm, sendbuff, count, datatype), (comm.rank, peer)
 
         def begin() -> Callable[[], None]:
-            message = SimpleNamespace(content=x, taken=False)
+            few = x.nbytes <= EAGER
+            message = SimpleNamespace(content=x.copy() if few else x, taken=few)
             with comm.world.changed:
                 comm.world.sent[key].append(message)
                 comm.world.changed.notify_all()
@@ -293,7 +355,9 @@ class Bindings:
 
     def _submit(self, name: str, comm: Comm, stream: int, begin: Callable[[], Callable[[], None]]) -> None:
         assert StreamedDevice.here.device is comm.device, "the communicator's device is not the current one"
+        self._used(comm)
         self.calls.append(name)
+        comm.busy = 3
         if getattr(self._thread, "waiting", None) is not None:
             self._thread.waiting.append((comm, stream, begin))
         else:
@@ -327,6 +391,7 @@ def installed(count: int) -> Iterator[Bindings]:
     try:
         with mock.patch.dict(sys.modules, {"nccl": package, "nccl.bindings": bindings, "nccl.bindings.nccl": made}):
             yield made
+        assert not made.misuse
     finally:
         devices.substitute(None)
         eager._kernels.clear()                             # their devices no longer exist

@@ -309,14 +309,14 @@ class Training:
 
     @staticmethod
     def of(task: Task, recipe: Recipe | None = None, ranks: int = 1, abstract: bool = False,
-           microbatches: int = 1, shards: str = "cpu") -> Training:
+           microbatches: int = 1, device_type: str = "cpu") -> Training:
         """The beginning of training: on one device, in so many parts of a batch, or under a recipe on this many ranks.
         """
         model, mesh, place = copy.deepcopy(initial(task)), None, lambda x: mlc.tensor(x)
         if recipe is not None:
             axes = recipe.axes(ranks)
             assert axes is not None, f"{recipe.name} is none for {ranks} ranks"
-            mesh = dist.mesh(axes, abstract, shards=shards)
+            mesh = dist.mesh(axes, abstract, device_type=device_type)
             if recipe.schedule:
                 recipe.mark(task, model, axes)
             dist.distribute(model, mesh, recipe.plan(task))

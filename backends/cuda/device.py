@@ -133,8 +133,14 @@ class Device(Protocol):
     def mark(self, stream: int) -> Any:
         """A mark after all work submitted to a stream so far."""
 
+    def hold(self, stream: int, mark: Any) -> None:
+        """Make later work of a stream wait for the work before a mark."""
+
     def reached(self, mark: Any) -> bool:
         """Whether the work before a mark is done, after which the mark is gone. Any thread may ask."""
+
+    def forget(self, mark: Any) -> None:
+        """Drop a mark; what waits for it goes on doing so."""
 
 
 def forked() -> BackendError:

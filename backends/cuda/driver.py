@@ -310,8 +310,14 @@ class Driver:
             if int(status) == NOT_READY:
                 return False
             self.call((status,), "waiting for the device")
-            self.call(self.cu.cuEventDestroy(mark), "dropping an event")
+            self.forget(mark)
             return True
+
+    def hold(self, stream: int, mark: Any) -> None:
+        self.call(self.cu.cuStreamWaitEvent(self.cu.CUstream(stream), mark, 0), "ordering streams")
+
+    def forget(self, mark: Any) -> None:
+        self.call(self.cu.cuEventDestroy(mark), "dropping an event")
 
 
 def _text(log: bytearray) -> str:

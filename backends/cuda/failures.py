@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mlc.backends.cuda.device import Device
+from mlc.backends.transport.errors import RankError
 from mlc.ir.diag import Error
 
 SLOTS, RECORD = 256, 8
@@ -35,16 +36,21 @@ class Failures:
         self._free: list[int] = []
         self._lock = threading.Lock()
         self._address = 0                                  # of the records on the host
-        self._failed: Error | None = None
+        self._failed: RankError | None = None
+        self.told = False                                  # whether that has been raised
 
     @property
     def pending(self) -> bool:
         """Whether some calls are watched, or nothing on the device can be relied on."""
         return bool(self._watched) or self._failed is not None
 
-    def fail(self, error: Error) -> None:
+    def fail(self, error: RankError) -> None:
         """Raise an error at every wait from now on: results of other work than of calls are missing."""
-        self._failed = error
+        self._failed, self.told = error, False
+
+    def recover(self) -> None:
+        """Raise it no more."""
+        self._failed = None
 
     def make_room(self) -> None:
         """Raise the error of an earlier call that is done, and wait for some if too many are not, so that the next call
@@ -75,11 +81,12 @@ class Failures:
         with self._lock:
             self._raise_first()
         if self._failed is not None:
-            raise self._failed
+            self.told = True
+            raise self._failed.at(self._failed.loc)
 
     def _at_exit(self) -> None:
         """Show the error of a call whose result nobody has read."""
-        if self.pending:
+        if self.pending and not self.told:
             self._device.activate()
             self._device.synchronize()
             self.check()

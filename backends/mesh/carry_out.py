@@ -14,11 +14,18 @@ from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.transport import collectives
 from mlc.backends.transport.collectives import divided
 from mlc.backends.transport.transport import MESSAGE_TAGS, Request, wait_for
-from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, sends_whole
+from mlc.dialects.shard.collectives import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    Collective,
+    ReduceScatter,
+    is_leading,
+    sends_whole,
+)
 from mlc.dialects.shard.messages import Recv, Send
 from mlc.dialects.shard.shift import Shift
 from mlc.ir.types import to_numpy
-from mlc.passes.contiguous_collectives import is_leading
 
 Array = np.ndarray[Any, Any]
 

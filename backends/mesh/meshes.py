@@ -44,7 +44,7 @@ class RankMesh:
     neighbours the ranks that are processes of this host, in order, with this one
     overlap    whether collectives are on their way while segments run
     asked      what was asked for: None if nothing was
-    shards     the device of this rank's shards: cpu, or cuda:0 and so on
+    place      the device of this rank's shards: cpu, or cuda:0 and so on
     groups     those that were asked for, by axes
     """
 
@@ -54,7 +54,7 @@ class RankMesh:
     neighbours: tuple[int, ...] = (0,)
     overlap: bool = False
     asked: bool | None = None
-    shards: str = "cpu"
+    place: str = "cpu"
     groups: dict[Axes, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     @property
@@ -65,18 +65,18 @@ class RankMesh:
     @property
     def on_gpus(self) -> bool:
         """Whether the shards are on GPUs, and NCCL sends them."""
-        return self.shards != "cpu"
+        return self.place != "cpu"
 
     @property
     def code_for(self) -> str:
         """The device that segments are compiled for: on an abstract mesh, which may have none, this processor."""
-        return "cpu" if self.carrier is None else self.shards
+        return "cpu" if self.carrier is None else self.place
 
     @cached_property
     def memory(self) -> DeviceMemory:
         """The memory of this rank's GPU."""
         from mlc.backends.cuda.executable import device_memory
-        return device_memory(int(self.shards.partition(":")[2]))
+        return device_memory(int(self.place.partition(":")[2]))
 
     def placed(self, array: Any) -> Any:
         """An array where the shards are; the caller gives it away. On an abstract mesh there is no such place."""
@@ -150,12 +150,13 @@ class RankMesh:
         return self.groups[axes]
 
 
-def make(topology: Mesh, abstract: bool = False, overlap: bool | None = None, shards: str = "cpu") -> RankMesh:
+def make(topology: Mesh, abstract: bool = False, overlap: bool | None = None, device_type: str = "cpu") -> RankMesh:
     """The mesh of all ranks of this thread's job with these axes, one for equal ones; UserError (MLC0969) if the job
     has not as many ranks, unless it is abstract.
 
-    overlap  whether collectives overlap with computation; None if they do between hosts, where networks carry messages
-    shards   the kind of device of the shards; of `cuda` each rank takes the GPU of its number on the host
+    overlap      whether collectives overlap with computation; None if they do between hosts, where networks carry
+                 messages
+    device_type  where the shards are; of `cuda` each rank takes the GPU of its number on the host
     """
     transport = None if abstract else current.transport() or _alone
     if transport is not None and transport.size != topology.ranks:
@@ -163,14 +164,12 @@ def make(topology: Mesh, abstract: bool = False, overlap: bool | None = None, sh
                         f"{'is' if transport.size == 1 else 'are'} {transport.size}", code="MLC0969",
                         hint="start as many (mpiexec -n N, torchrun, mlc run --ranks N), and call "
                              "mlc.distributed.init_process_group()")
-    if (known := _known(topology, transport, overlap, shards)) is not None:
+    if (known := _known(topology, transport, overlap, device_type)) is not None:
         return known
     neighbours = (0,) if transport is None else _neighbours(transport)
-    place = shards if shards == "cpu" else f"cuda:{_number_on_host(transport, neighbours)}"
-    if place != "cpu" and transport is not None:
-        communicators(transport)                           # refuses what cannot be sent before anything is computed
+    place = device_type if device_type == "cpu" or transport is None else _gpu(transport, neighbours)
     with _making:                                          # another thread may have made it in the meantime
-        known = _known(topology, transport, overlap, shards)
+        known = _known(topology, transport, overlap, device_type)
         if known is None:
             known = RankMesh(topology, transport, len(_made), neighbours,
                              _has_network(transport, neighbours) if overlap is None else overlap, overlap, place)
@@ -183,17 +182,19 @@ def _has_network(transport: Transport | None, neighbours: Sequence[int]) -> bool
     return transport is not None and transport.backend != "threads" and len(neighbours) < transport.size
 
 
-def _known(topology: Mesh, transport: Transport | None, overlap: bool | None, shards: str) -> RankMesh | None:
+def _known(topology: Mesh, transport: Transport | None, overlap: bool | None, device_type: str) -> RankMesh | None:
     """The mesh with these axes that has been made before."""
     return next((m for m in list(_made) if m.topology == topology and m.carrier is transport and m.asked == overlap
-                 and m.on_gpus == (shards != "cpu")), None)
+                 and m.on_gpus == (device_type != "cpu")), None)
 
 
-def _number_on_host(transport: Transport | None, neighbours: Sequence[int]) -> int:
-    """The number of this rank on its host."""
-    if transport is None:
-        return 0
-    return transport.rank if transport.backend == "threads" else neighbours.index(transport.rank)
+def _gpu(transport: Transport, neighbours: Sequence[int]) -> str:
+    """The GPU of this rank: that of its number on the host, or the only one that it sees. Raises what others would
+    wait for: there is none, or NCCL is not installed."""
+    from mlc.backends.cuda import devices
+    communicators(transport)
+    number = transport.rank if transport.backend == "threads" else neighbours.index(transport.rank)
+    return f"cuda:{devices.device(0 if devices.count() == 1 else number).ordinal}"
 
 
 def _neighbours(transport: Transport) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """Collectives and messages of programs on a mesh whose ranks have their shards on GPUs, carried out by NCCL.
 
-The pass `contiguous_collectives` has made every block lie in one piece. Sums are NCCL's: in an order of its own.
+The pass `nccl_collectives` has made every block lie in one piece. Sums are NCCL's: in an order of its own.
 
 NCCL's messages have no tags: those of one rank arrive in the order in which it sends them, which its program says.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from mlc.backends.cuda.memory import DeviceArray, DeviceMemory
 from mlc.backends.mesh.meshes import RankMesh
 from mlc.backends.transport.gpu_messages import direction
-from mlc.backends.transport.nccl import Communicator, Span, Work, communicators
+from mlc.backends.transport.nccl import Communicator, Span, Submitted, Work, communicators
 from mlc.backends.transport.pending import Handle
 from mlc.dialects.shard.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter
 from mlc.dialects.shard.messages import Recv, Send
@@ -26,16 +26,16 @@ from mlc.ir.types import to_numpy
 def begin(op: Collective, x: DeviceArray, mesh: RankMesh) -> Callable[[], DeviceArray]:
     """Submit a collective; the function after which what the device does sees its result."""
     transport, group, memory = mesh.transport, mesh.group(op.axes), x.memory
-    known = communicators(transport)
-    communicator = known.collective(group) or known.make_collective(group, memory)
+    communicator = communicators(transport).collective(group, memory)
     out = _empty(op, memory)
     work = _work(op, x, out, communicator)
     memory.device.activate()
-    memory.device.publish(communicator.stream)
-    transport.in_order(op.name, lambda: communicator.submit(op.name, work, [x, out], transport.timeout))
+    computed = memory.device.mark(memory.device.stream)
+    submitted = transport.in_order(op.name, lambda: communicator.submit(op.name, work, [x, out], transport.timeout,
+                                                                        computed))
 
     def finish() -> DeviceArray:
-        communicator.join()
+        submitted.join()
         return out
 
     return finish
@@ -70,7 +70,7 @@ def _blocks(x: DeviceArray, count: int) -> list[tuple[int, Span]]:
     return [(p, Span(x.address + p * size, size)) for p in range(count)]
 
 
-def start_sending(op: Send, x: DeviceArray, mesh: RankMesh) -> tuple[int, Handle[None]]:
+def start_sending(op: Send, x: DeviceArray, mesh: RankMesh) -> tuple[int, Handle[Submitted]]:
     """Start to send a message; the rank that it goes to, and what has ended once it is submitted."""
     to = op.peer_of(mesh.rank)
     way = direction(mesh.transport, (mesh.rank, to), x.memory.device)
@@ -85,7 +85,7 @@ class Arrivals:
 
     def __init__(self, sent: Mapping[int, Sequence[Send]], mesh: RankMesh) -> None:
         self._sent, self._mesh = {rank: deque(ops) for rank, ops in sent.items()}, mesh
-        self._come = dict[tuple[int, int], tuple[DeviceArray, Handle[None]]]()
+        self._come = dict[tuple[int, int], tuple[DeviceArray, Handle[Submitted]]]()
 
     def receive(self, op: Recv) -> DeviceArray:
         """The content of a message, which what the device does from now on sees."""
@@ -96,8 +96,7 @@ class Arrivals:
             out = _empty(earlier, mesh.memory)
             self._come[source, earlier.tag] = out, way.start(out, op.name, mesh.transport.timeout)
         out, handle = self._come.pop((source, op.tag))
-        handle.wait()
-        way.join()
+        handle.wait().join()
         return out
 
 

@@ -1,16 +1,19 @@
 """Messages from one GPU to another, by NCCL.
 
 Each direction between two ranks has a communicator, a stream and a thread of its own: messages of one direction arrive
-in their order, and wait for nothing of another one. The two ranks meet at the first message, in that thread.
+in the order in which they are sent, and wait for nothing of another one. The two ranks meet at the first message, in
+that thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from mlc.backends.transport.nccl import Communicator, Span, communicators
+from mlc.backends.transport.nccl import Communicator, Span, Submitted, communicators
 from mlc.backends.transport.pending import Handle, Worker
+from mlc.backends.transport.transport import MEETING_TAGS
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.device import Device
@@ -22,45 +25,60 @@ class Direction:
     """The messages from one rank to another, on either of them.
 
     ranks   the source and the destination
-    stream  the stream of the GPU on which they are
+    number  that of the next message
     """
 
     def __init__(self, transport: Transport, ranks: tuple[int, int], device: Device) -> None:
-        self.ranks, self._transport, self._device = ranks, transport, device
+        self.ranks, self.number, self._transport, self._device = ranks, 0, transport, device
         device.activate()
-        self.stream = device.new_stream()
+        self._stream = device.new_stream()
         self._worker = Worker(f"messages from rank {ranks[0]} to rank {ranks[1]}")
         self._communicator: Communicator | None = None
+        self._failed: BaseException | None = None
 
     def start(self, array: DeviceArray, name: str, timeout: float, ready: Callable[[], None] = lambda: None,
-              meet: Callable[[], None] = lambda: None) -> Handle[None]:
+              around: Callable[[], AbstractContextManager[None]] = nullcontext) -> Handle[Submitted]:
         """Have an array be sent, or received into, after all that the device does so far.
 
-        ready  waits until the message may begin, in the thread of the direction; it raises if it may not
-        meet   waits until the other rank comes to its first message, in a program in which it may not
+        ready   waits until the message may begin, in the thread of the direction; after an error there are no more
+        around  makes the context in which it begins
         """
+        self.number += 1
         self._device.activate()
-        self._device.publish(self.stream)
+        computed = self._device.mark(self._device.stream)
 
-        def begin() -> None:
-            ready()
-            if self._communicator is None:
-                meet()
-                self._communicator = communicators(self._transport).make(self.ranks, array.memory, self.stream)
-            communicator, span = self._communicator, Span(array.address, array.nbytes)
-            sent, received = [(1, span)], [(0, span)]
-            work = communicator.exchange(sent, []) if self.ranks[0] == self._transport.rank else \
-                communicator.exchange([], received)
-            communicator.submit(name, work, [array], timeout)
+        def begin() -> Submitted:
+            if self._failed is not None:
+                raise self._failed
+            with around():
+                return submit()
+
+        def submit() -> Submitted:
+            try:
+                ready()
+                communicator, span = self._known(array), Span(array.address, array.nbytes)
+                sends = self.ranks[0] == self._transport.rank
+                work = communicator.exchange([(1, span)], []) if sends else communicator.exchange([], [(0, span)])
+                return communicator.submit(name, work, [array], timeout, computed)
+            except BaseException as error:
+                self._failed = error                       # what follows would be taken for this one
+                raise
 
         handle = Handle(name, begin)
         self._worker.submit(handle)
         return handle
 
-    def join(self) -> None:
-        """Have later work of the device come after the messages that have begun."""
-        assert self._communicator is not None, "no message has begun"
-        self._communicator.join()
+    def stop(self) -> None:
+        """Begin what has been asked for, and nothing any more."""
+        self._worker.finish()
+        self._worker.stop()
+
+    def _known(self, array: DeviceArray) -> Communicator:
+        if self._communicator is None:
+            tag = MEETING_TAGS + (self.ranks[0] < self.ranks[1])
+            self._communicator = communicators(self._transport).make(self.ranks, array.memory, self._stream,
+                                                                       "messages", tag)
+        return self._communicator
 
 
 def direction(t: Transport, ranks: tuple[int, int], device: Device) -> Direction:

@@ -101,7 +101,7 @@ class MpiTransport(Transport):
         if now >= self._next_check:
             self._next_check = now + _CHECK_EVERY
             self._read_notices()
-            for other, since in self._left.items():
+            for other, since in list(self._left.items()):
                 if now - since > _LATE:
                     self._mailbox.end(other)
         self._mailbox.check(rank)

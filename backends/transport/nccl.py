@@ -5,9 +5,9 @@ that the first one sends over the transport of the job, which also carries every
 call, objects, errors.
 
 NCCL's work is submitted to a stream of the device, and is not done when a call returns. A GPU whose work waits for a
-rank that never comes would wait for ever, and whoever reads a result with it. So a thread watches what was submitted:
-when a rank fails, or work takes longer than its time-out, it aborts the communicators, and every wait for the device
-raises the error from then on.
+rank that never comes would wait for ever, and whoever reads a result with it. So no call of NCCL blocks
+(`Config.blocking`), and a thread watches what was submitted: when a rank fails, or work takes longer than its time-out,
+it aborts the communicators, and every wait for the device raises the error from then on.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _TYPES = {"int8": "Int8", "uint8": "Uint8", "int32": "Int32", "uint32": "Uint32"
 _COMPLEX = {"complex64": "float32", "complex128": "float64"}
 _LOGICAL = {"or": "max", "max": "max", "and": "min", "min": "min"}
 """How it combines truth values, which are bytes of 0 or 1."""
-_CHECK_EVERY, _LATE = 0.05, 1.0
-"""Seconds between two looks at what was submitted, and those in which it may still end after a rank has left."""
-
-
+_CHECK_EVERY, _POLL_EVERY = 0.05, 2e-4
+"""Seconds between two looks at what was submitted, and at what NCCL does in the background of a call."""
+_LATE = 1.0
+"""Seconds in which work may still end after a rank has left."""
 Work = Callable[[], None]
 
 
@@ -52,20 +52,43 @@ class Span(NamedTuple):
     bytes: int
 
 
-class _Submitted(NamedTuple):
-    """Work of NCCL: what it is, the mark after it, when it is late, and the arrays that it reads and writes."""
+class Submitted:
+    """Work of NCCL on its way.
 
-    name: str
-    mark: Any
-    deadline: float
-    communicator: Communicator
-    arrays: tuple[Any, ...]
+    name          what it is
+    communicator  whose it is
+    deadline      when it is late
+    arrays        those that it reads and writes, which are held until it is done
+    """
+
+    def __init__(self, name: str, communicator: Communicator, deadline: float, arrays: Sequence[Any]) -> None:
+        self.name, self.communicator, self.deadline = name, communicator, deadline
+        self.arrays: Sequence[Any] = arrays
+        self._mark = communicator.device.mark(communicator.stream)
+        self._lock = threading.Lock()
+
+    def done(self) -> bool:
+        """Whether it is done."""
+        with self._lock:
+            if self._mark is not None and self.communicator.device.reached(self._mark):
+                self._mark, self.arrays = None, ()
+            return self._mark is None
+
+    def join(self) -> None:
+        """Have later work of the device come after it."""
+        device = self.communicator.device
+        self.communicator.owner.check()
+        device.activate()
+        with self._lock:
+            if self._mark is not None:
+                device.hold(device.stream, self._mark)
 
 
 class Communicators:
-    """The communicators of one rank, by group, and the thread that watches them.
+    """The communicators of one rank, and the thread that watches them.
 
     failure     why there are none any more
+    told        whether that has been raised
     directions  the messages to other ranks, and from them (gpu_messages.py)
     """
 
@@ -81,38 +104,49 @@ class Communicators:
                                  "LD_LIBRARY_PATH") from None
         self.transport = transport
         self.failure: RankError | None = None
+        self.told = False
         self.directions: dict[tuple[int, int], Direction] = {}
         self._collective: dict[Group, Communicator] = {}
         self._made: list[Communicator] = []
-        self._running = deque[_Submitted]()
-        self._doubtful: float | None = None                # since when the first of these seems not to end
-        self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)
+        self._changed = threading.Condition()
         self._watcher: threading.Thread | None = None
         self._closed = False
 
-    def collective(self, group: Group) -> Communicator | None:
-        """The communicator of the collectives of a group, if there is one."""
-        return self._collective.get(group)
+    def collective(self, group: Group, memory: DeviceMemory, agree: Callable[[], Any] = lambda: None) -> Communicator:
+        """The communicator of the collectives of a group, which its first call makes; all its ranks call this together.
 
-    def make_collective(self, group: Group, memory: DeviceMemory) -> Communicator:
-        """Make that with this GPU; all ranks of the group call this together."""
-        memory.device.activate()
-        made = self._collective[group] = self.make(group, memory, memory.device.new_stream())
-        return made
+        agree  waits until they do, in a program in which some may not
+        """
+        if (found := self._collective.get(group)) is None:
+            agree()
+            memory.device.activate()
+            found = self._collective[group] = self.make(group, memory, memory.device.new_stream(), "collectives")
+        if found.memory is not memory:
+            raise RankError(f"an array is on cuda:{memory.device.ordinal}, and this rank's part in the collectives of "
+                            f"ranks {list(group)} is that of cuda:{found.device.ordinal}", code="MLC0976",
+                            hint="use one GPU for each rank of a group")
+        return found
 
-    def make(self, group: Group, memory: DeviceMemory, stream: int) -> Communicator:
-        """A further communicator of some ranks, which call this together."""
+    def make(self, group: Group, memory: DeviceMemory, stream: int, purpose: str, tag: int | None = None
+             ) -> Communicator:
+        """A further communicator of some ranks, which call this together; `tag` is that of the message for it."""
         self.check()
-        with self.explained("meeting the other ranks", group):
-            made = Communicator(self, group, memory, stream)
-        self._made.append(made)
+        made = Communicator(self, group, memory, stream, purpose)
+        with self._changed:
+            self._made.append(made)
+        made.meet(tag)
         return made
 
     def check(self) -> None:
         """Raise the error that has ended the communicators."""
         if self.failure is not None:
+            self.told = True
             raise self.failure.at(self.failure.loc)
+
+    def check_told(self) -> None:
+        """Raise the error if nobody has seen it."""
+        if not self.told:
+            self.check()
 
     @contextmanager
     def explained(self, what: str, group: Group) -> Iterator[None]:
@@ -124,82 +158,101 @@ class Communicators:
                             hint="each rank needs a GPU of its own, as that of mlc.distributed.get_node_local_rank(); "
                                  "NCCL_DEBUG=WARN has NCCL say more") from None
 
-    def watch(self, submitted: _Submitted) -> None:
-        """Watch work that was just submitted; its arrays are held until it is done."""
-        with self._lock:
-            self._drop_finished()
-            self._running.append(submitted)
+    def watch(self) -> None:
+        """Have something that was submitted be watched."""
+        with self._changed:
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, name=f"NCCL of rank {self.transport.rank}",
                                                  daemon=True)
                 self._watcher.start()
-            self._work.notify()
+            self._changed.notify()
 
     def close(self) -> None:
-        """Leave all groups, once what was submitted is done, or has failed."""
-        while self._is_running():
+        """Leave all groups, once what was submitted is done on all of their ranks, or has failed."""
+        for direction in self.directions.values():
+            direction.stop()
+        while self.failure is None and any(c.is_running() for c in self._made):
             time.sleep(_CHECK_EVERY)
-        with self._lock:
+        self._wait_for_others()
+        with self._changed:
             self._closed = True
-            self._work.notify()
-        if self.failure is None:
-            for communicator in self._made:
-                communicator.close()
+            self._changed.notify()
+        if self._watcher is not None:
+            self._watcher.join()
+        for communicator in sorted(self._made, key=lambda c: (c.group, c.purpose)):      # in one order on all ranks
+            if self.failure is None:
+                try:
+                    communicator.close()
+                except RankError as error:
+                    self.fail(error)
+            self.told |= communicator.memory.failures.told
+            communicator.memory.failures.recover()         # whoever goes on does so without the other ranks
         self._made.clear()
 
-    def _is_running(self) -> bool:
-        with self._lock:
-            self._drop_finished()
-            return bool(self._running)
+    def _wait_for_others(self) -> None:
+        """Wait until all other ranks have done their parts: what this one has sent may not be there yet."""
+        try:
+            for ranks in sorted({tuple(sorted(c.group)) for c in self._made}):
+                self.transport.barrier(group=ranks, call="destroy_process_group()")
+        except RankError as error:
+            self.fail(error)
+            self.told = True                               # who fails says so itself
 
     def fail(self, error: RankError) -> None:
         """End all communicators, and every wait for their devices, with an error."""
-        with self._lock:
+        with self._changed:
             if self.failure is not None:
                 return
             self.failure = error
-            self._running.clear()
-        for communicator in self._made:                    # their memory fails first: aborting ends the work on it
+            made = list(self._made)
+        for communicator in made:                          # their memory fails first: aborting ends the work on it
             communicator.memory.failures.fail(error)
             communicator.abort()
         self.transport.abort(error.message)
 
-    def _drop_finished(self) -> None:
-        while self._running and self._running[0].communicator.finished(self._running[0].mark):
-            self._running.popleft()
-            self._doubtful = None
-
     def _watch(self) -> None:
+        doubtful: dict[Submitted, float] = {}              # since when work seems not to end
         while True:
-            with self._lock:
-                while not self._running and not self._closed:
-                    self._work.wait()
+            with self._changed:
+                made = list(self._made)
+                while not self._closed and not any(c.is_running() for c in made):
+                    self._changed.wait()
+                    made = list(self._made)
                 if self._closed:
                     return
-                self._drop_finished()
-                first = self._running[0] if self._running else None
-            if first is not None and (error := self._wrong(first)) is not None:
-                self.fail(error)
+            try:
+                firsts = [first for c in made if (first := c.first()) is not None]
+                wrong = next((error for first in firsts if (error := self._wrong(first, doubtful)) is not None), None)
+            except Exception as error:
+                self.fail(RankError(f"NCCL cannot be watched any longer: {error}", code="MLC0999"))
+                raise
+            if wrong is not None:
+                self.fail(wrong)
                 return
+            doubtful = {first: doubtful[first] for first in firsts if first in doubtful}
             time.sleep(_CHECK_EVERY)
 
-    def _wrong(self, first: _Submitted) -> RankError | None:
-        """The error if the work that was submitted first will not end."""
+    def _wrong(self, first: Submitted, doubtful: dict[Submitted, float]) -> RankError | None:
+        """The error if the first work of a communicator will not end."""
         group, t, now = first.communicator.group, self.transport, time.monotonic()
         if now > first.deadline:
-            return RankError(f"{first.name}: {ranks_text(group)} have not all come to it in time", code="MLC0971",
-                             ranks=group, hint="all ranks of the group have to make the same calls; a longer timeout "
-                                               "gives slow ones time")
+            return late(first.name, group)
         try:
             for rank in group:
                 if rank != t.rank:
                     t.check(rank)
-            with self.explained(first.name, group):
-                self.library.check_status(first.communicator.state())
+            first.communicator.check()
         except RankError as error:
-            self._doubtful = self._doubtful or now
-            return error if now - self._doubtful > _LATE else None
+            since = doubtful.setdefault(first, now)
+            return error if now - since > _LATE else None
+        doubtful.pop(first, None)
         return None
+
+
+def late(name: str, group: Group) -> RankError:
+    """The error of work to which not all ranks of a group have come in time."""
+    return RankError(f"{name}: {ranks_text(group)} have not all come to it in time", code="MLC0971", ranks=group,
+                     hint="all ranks of the group have to make the same calls; a longer timeout gives slow ones time")
 
 
 class Communicator:
@@ -208,38 +261,49 @@ class Communicator:
     memory    the memory of its GPU
     position  that of this rank
     stream    the one on which it communicates, beside what the device computes
+    purpose   what it is for: a group has one for each
     """
 
-    def __init__(self, owner: Communicators, group: Group, memory: DeviceMemory, stream: int) -> None:
-        t, nccl = owner.transport, owner.library
-        self.group, self.memory, self.device, self._owner, self.stream = group, memory, memory.device, owner, stream
-        self.position = collectives.position(t, group)
+    def __init__(self, owner: Communicators, group: Group, memory: DeviceMemory, stream: int, purpose: str) -> None:
+        self.group, self.memory, self.device, self.owner, self.stream = group, memory, memory.device, owner, stream
+        self.position, self.purpose = collectives.position(owner.transport, group), purpose
+        self._nccl = owner.library
+        self._handle: Any = None
+        self._lock = threading.Lock()                      # of the handle: it is not used while it is given back
+        self._running = deque[Submitted]()
+
+    def meet(self, tag: int | None = None) -> None:
+        """Connect the GPUs; all ranks call this together."""
+        t, nccl = self.owner.transport, self._nccl
         number = np.zeros(128, np.uint8)
-        if self.position == 0:
-            number[:] = np.frombuffer(bytes(nccl.get_unique_id()), np.uint8)
-        number = collectives.broadcast(t, group, number, 0)
-        self.device.activate()
-        self._handle = nccl.comm_init_rank(len(group), nccl.UniqueId.from_buffer(bytearray(number)), self.position)
+        with self.owner.explained("meeting the other ranks", self.group):
+            if self.position == 0:
+                number[:] = np.frombuffer(bytes(nccl.get_unique_id()), np.uint8)
+            number = collectives.broadcast(t, self.group, number, 0, tag=tag)
+            config = nccl.Config()
+            config.blocking = 0
+            self.device.activate()
+            self._handle = nccl.comm_init_rank_config(len(self.group), nccl.UniqueId.from_buffer(bytearray(number)),
+                                                      self.position, config)
+        self._settle("meeting the other ranks", t.deadline(None))
 
     # -- collectives ------------------------------------------------------------------------------------------------
     def all_reduce(self, x: DeviceArray, out: DeviceArray, kind: str) -> Work:
         """The combination of the arrays of all ranks, on each. As all of these: work for `submit`."""
         count, type, operation = self._reduction(x, kind)
-        return lambda: self._nccl.all_reduce(x.address, out.address, count, type, operation, self._handle,
-                                                    self.stream)
+        return lambda: self._nccl.all_reduce(x.address, out.address, count, type, operation, self._handle, self.stream)
 
     def reduce(self, x: DeviceArray, out: DeviceArray, kind: str, root: int) -> Work:
         """The same at the root; what others have in `out` is not defined."""
         count, type, operation = self._reduction(x, kind)
         return lambda: self._nccl.reduce(x.address, out.address, count, type, operation, root, self._handle,
-                                                self.stream)
+                                         self.stream)
 
     def reduce_scatter(self, x: DeviceArray, out: DeviceArray, kind: str) -> Work:
         """The combination of block p of all ranks, at position p; the blocks lie one after another."""
-        _, type, operation = self._reduction(x, kind)
-        count, *_ = self._reduction(out, kind)
+        count, type, operation = self._reduction(out, kind)
         return lambda: self._nccl.reduce_scatter(x.address, out.address, count, type, operation, self._handle,
-                                                        self.stream)
+                                                 self.stream)
 
     def all_gather(self, x: DeviceArray, out: DeviceArray) -> Work:
         """The arrays of all ranks, one after another by position."""
@@ -266,42 +330,91 @@ class Communicator:
                     self._nccl.recv(span.address, span.bytes, self._bytes, source, self._handle, self.stream)
         return work
 
-    def submit(self, name: str, work: Work, arrays: Sequence[Any], timeout: float) -> None:
-        """Submit work that reads and writes arrays; it may wait for other ranks for so many seconds."""
-        owner = self._owner
-        owner.check()
-        self.device.activate()
-        with owner.explained(name, self.group):
-            work()
-        owner.watch(_Submitted(name, self.device.mark(self.stream), time.monotonic() + timeout, self, tuple(arrays)))
+    def submit(self, name: str, work: Work, arrays: Sequence[Any], timeout: float, after: Any) -> Submitted:
+        """Submit work that reads and writes arrays, after a mark of the device, which is gone then.
 
-    def join(self) -> None:
-        """Have later work of the device come after what was submitted."""
-        self._owner.check()
+        It may wait for other ranks for so many seconds.
+        """
+        deadline = time.monotonic() + timeout
         self.device.activate()
-        self.device.await_stream(self.stream)
+        with self._open(), self.owner.explained(name, self.group):
+            self.device.hold(self.stream, after)
+            self.device.forget(after)
+            work()
+        self._settle(name, deadline)
+        submitted = Submitted(name, self, deadline, arrays)
+        self._running.append(submitted)
+        self.owner.watch()
+        return submitted
 
     # -- how it is ---------------------------------------------------------------------------------------------------
-    def finished(self, mark: Any) -> bool:
-        """Whether the work before a mark is done."""
-        return self.device.reached(mark)
+    def first(self) -> Submitted | None:
+        """The first work that is not done."""
+        while self._running:
+            first = self._running[0]
+            if not first.done():
+                return first
+            self._running.popleft()
+        return None
 
-    def state(self) -> int:
-        """NCCL's status of what has gone on in the background."""
-        return int(self._nccl.comm_get_async_error(self._handle))
+    def is_running(self) -> bool:
+        """Whether some work is not done."""
+        return self.first() is not None
+
+    def check(self) -> None:
+        """RankError if NCCL reports one."""
+        with self._open(), self.owner.explained("working in the background", self.group):
+            self._nccl.check_status(self._nccl.comm_get_async_error(self._handle))
 
     def abort(self) -> None:
         """End all work at once; its results are not defined."""
-        self._nccl.comm_abort(self._handle)
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                self._nccl.comm_abort(handle)
 
     def close(self) -> None:
-        """Leave the group once all work is done."""
+        """Leave the group, when all work is done."""
         self.device.activate()
-        self._nccl.comm_destroy(self._handle)
+        with self._open(), self.owner.explained("leaving the other ranks", self.group):
+            self._nccl.comm_finalize(self._handle)
+        self._settle("leaving the other ranks", self.owner.transport.deadline(None), together=False)
+        with self._open():
+            handle, self._handle = self._handle, None
+            self._nccl.comm_destroy(handle)
 
-    @property
-    def _nccl(self) -> Any:
-        return self._owner.library
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Context in which the handle stays; raises the error that has ended the communicators."""
+        with self._lock:
+            self.owner.check()
+            if self._handle is None:
+                raise RankError("the communicator has been given back", code="MLC0974", ranks=self.group,
+                                hint="call collectives before destroy_process_group()")
+            yield
+
+    def _settle(self, name: str, deadline: float, together: bool = True) -> None:
+        """Wait until NCCL has taken a call, which it may do in the background, as while it connects ranks.
+
+        together  whether it takes the others: then it fails when one has left
+        """
+        t = self.owner.transport
+        while True:
+            with self._open(), self.owner.explained(name, self.group):
+                status = int(self._nccl.comm_get_async_error(self._handle))
+                if status != self._nccl.Result.InProgress:
+                    self._nccl.check_status(status)
+                    return
+            try:
+                if time.monotonic() > deadline:
+                    raise late(name, self.group)
+                for rank in self.group:
+                    if rank != t.rank and together:
+                        t.check(rank)
+            except RankError as error:
+                self.owner.fail(error)
+                self.owner.check()
+            time.sleep(_POLL_EVERY)
 
     @property
     def _bytes(self) -> int:

@@ -37,6 +37,10 @@ class Handle(Generic[R]):
         """Whether it has ended, with a result or an error."""
         return self._ended.is_set()
 
+    def ended(self) -> None:
+        """Wait until it has ended."""
+        self._ended.wait()
+
     def wait(self, timeout: float | None = None) -> R:
         """The result; `RankError` if it does not come within so many seconds. Its own time-out ends it otherwise."""
         self._awaited.add(self)
@@ -70,6 +74,11 @@ class Worker:
     def submit(self, handle: Handle[Any]) -> None:
         self._last = handle
         self._queue.put(handle)
+
+    def finish(self) -> None:
+        """Wait until all that was submitted has ended, with a result or an error."""
+        if self._last is not None:
+            self._last.ended()
 
     def stop(self) -> None:
         self._queue.put(None)

@@ -58,6 +58,7 @@ def run(size: int, function: Callable[[int], R], timeout: float = DEFAULT_TIMEOU
         try:
             with current.in_thread(transport):
                 results[rank] = function(rank)
+            transport.leave()
         except BaseException as error:
             errors.append((rank, error))
             transport.abort(f"rank {rank} has failed: {summary(error)}")

@@ -32,10 +32,14 @@ R = TypeVar("R")
 DEFAULT_TIMEOUT = 1800.0
 """Seconds, as of PyTorch's process groups."""
 SEQUENCE_BITS, GROUP_BITS = 16, 9
+CALL_BYTES = 512
+"""Bytes of the message before a collective, that says which one it is."""
 USER_TAGS = 1 << (SEQUENCE_BITS + GROUP_BITS)
 """Tags of collectives are below, those that programs choose are this plus their number."""
 MESSAGE_TAGS = USER_TAGS + (1 << 28)
 """Tags of messages within compiled programs are this plus their number."""
+MEETING_TAGS = MESSAGE_TAGS + (1 << 27)
+"""Tags by which two ranks meet for the messages of one direction between them, and of the other."""
 
 
 class Request(Protocol):
@@ -91,9 +95,17 @@ class Transport(ABC):
     def close(self) -> None:
         """Leave the job: a rank that waits for this one gets an error."""
         if self.nccl is not None:
+            if self._worker is not None:
+                self._worker.finish()                      # what it submits others wait for
             self.nccl.close()
         if self._worker is not None:
             self._worker.stop()
+
+    def leave(self) -> None:
+        """Leave the job; raises the error of work in the background that nobody has seen."""
+        self.close()
+        if self.nccl is not None:
+            self.nccl.check_told()
 
     @property
     def processors(self) -> int:
@@ -133,13 +145,16 @@ class Transport(ABC):
             return self._is_idle()
         return worker is not None and worker.is_this_thread() and bool(worker.awaited)
 
-    def barrier(self, timeout: float | None = None, group: Group | None = None) -> None:
-        """Wait until all ranks (of a group) have called this; the error of a time-out names those that have not."""
+    def barrier(self, timeout: float | None = None, group: Group | None = None, call: str = "") -> None:
+        """Wait until all ranks (of a group) have called this; the error of a time-out names those that have not.
+
+        call  what other ranks are told if they call a collective instead
+        """
         group = tuple(range(self.size)) if group is None else group
-        tag, nothing = self.next_tag(group), np.empty(0, np.uint8)
+        tag, note = self.next_tag(group), np.frombuffer(call.encode().ljust(CALL_BYTES if call else 0, b"\0"), np.uint8)
         others = [rank for rank in group if rank != self.rank]
-        requests = {rank: self.receive(rank, tag, np.empty(0, np.uint8)) for rank in others}
-        sent = {rank: self.send(rank, tag, nothing) for rank in others}
+        requests = {rank: self.receive(rank, tag, np.empty_like(note)) for rank in others}
+        sent = {rank: self.send(rank, tag, note) for rank in others}
         deadline = self.deadline(timeout)
         wait_all("barrier", requests, deadline)
         wait_all("barrier", sent, deadline)

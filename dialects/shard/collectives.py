@@ -7,6 +7,7 @@ positions. Reductions combine in this order, in the accumulator type, so that th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -235,6 +236,11 @@ def sends_whole(ranks: int, size: int) -> bool:
     That is one phase of messages and not two; between two ranks it sends no more bytes.
     """
     return ranks > 1 and size <= WHOLE and (ranks - 1) * (ranks - 2) * size <= MORE * ranks
+
+
+def is_leading(shape: Sequence[Dim], axis: int) -> bool:
+    """Whether the blocks of a tensor along a dimension lie one after another."""
+    return prod(shape[:axis]) == 1
 
 
 def _bytes(type: TensorType) -> int:

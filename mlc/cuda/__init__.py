@@ -143,7 +143,8 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until a device has finished all work that mlc gave it; errors of kernels show here at the latest.
+    """Wait until a device has finished all work that this process gave it, also collectives of NCCL and other libraries;
+    errors of kernels show here at the latest.
 
     Args:
         device: Number or name ("cuda", "cuda:1") of the device; None for the first.
@@ -159,7 +160,7 @@ def synchronize(device: Any = None) -> None:
     """
     memory = _memory(device)
     memory.device.activate()
-    memory.device.synchronize()
+    memory.device.synchronize(everything=True)
     memory.failures.check()
 
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlc.backends.transport.errors import RankError, ranks_text
-from mlc.backends.transport.transport import wait_all
+from mlc.backends.transport.transport import CALL_BYTES, wait_all
 from mlc.ir.diag import Loc
 
 if TYPE_CHECKING:
     from mlc.distributed.groups import ProcessGroup
 
-BYTES = 512
 
 
 def agree(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | None = None) -> None:
@@ -34,7 +33,7 @@ def begin(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | N
     """
     t, mine = group.transport, described(call, loc)
     others = [rank for rank in group.ranks if rank != t.rank]
-    calls = {rank: np.empty(BYTES, np.uint8) if rank != t.rank else mine for rank in group.ranks}
+    calls = {rank: np.empty(CALL_BYTES, np.uint8) if rank != t.rank else mine for rank in group.ranks}
     received = {rank: t.receive(rank, tag, calls[rank]) for rank in others}
     sent = {rank: t.send(rank, tag, mine) for rank in others}
     deadline = t.deadline(group.timeout if timeout is None else timeout)
@@ -50,9 +49,9 @@ def begin(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | N
 
 def described(call: str, loc: Loc) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """A call and its place, as a message."""
-    message = np.zeros(BYTES, np.uint8)
-    name, place = call.encode()[:BYTES - 2], (str(loc) if loc.file else "").encode()
-    place = place[-max(0, BYTES - len(name) - 2):]           # the end of a long path says more
+    message = np.zeros(CALL_BYTES, np.uint8)
+    name, place = call.encode()[:CALL_BYTES - 2], (str(loc) if loc.file else "").encode()
+    place = place[-max(0, CALL_BYTES - len(name) - 2):]           # the end of a long path says more
     text = np.frombuffer(name + b"\0" + place, np.uint8)
     message[:len(text)] = text
     return message

@@ -44,8 +44,9 @@ class DeviceMesh:
         overlap: Whether functions compute while collectives are on their way, where the model of a network in the
             pass `overlap_collectives` says that this saves time; the bits are the same. By default they do if the ranks
             are on more hosts than one, since within a host, processors copy what is sent.
-        shards: Where the shards are: "cpu", or "cuda" for GPUs, of which each rank takes the one of its number on its
-            host. NCCL sends between them, and sums in an order of its own.
+        device_type: Where the shards are: "cpu", or "cuda" for GPUs, of which each rank takes the one of its number on
+            its host, or the only one that it sees. NCCL sends between them: it sums in an order of its own, and rounds
+            sums of 16 bits each time.
 
     Attributes:
         device: Name of the device, such as "mesh:0".
@@ -53,7 +54,8 @@ class DeviceMesh:
         abstract: Whether the mesh is of no job.
 
     Raises:
-        UserError: An axis has no rank (MLC0960), the job has another number of ranks, or `shards` is neither (MLC0969).
+        UserError: An axis has no rank (MLC0960), the job has another number of ranks, or there is no such type of
+            device (MLC0969).
         BackendError: There is no such GPU (MLC0582), or NCCL is not installed (MLC0975).
 
     Example:
@@ -63,12 +65,12 @@ class DeviceMesh:
     """
 
     def __init__(self, axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None,
-                 shards: str = "cpu") -> None:
+                 device_type: str = "cpu") -> None:
         try:
-            if shards not in ("cpu", "cuda"):
-                raise UserError(f"shards = {shards!r}", code="MLC0969",
+            if device_type not in ("cpu", "cuda"):
+                raise UserError(f"device_type = {device_type!r}", code="MLC0969",
                                 hint='use "cpu", or "cuda" for a GPU of each rank')
-            self._ranks = meshes.make(Topology.of(axes), abstract, overlap, shards)
+            self._ranks = meshes.make(Topology.of(axes), abstract, overlap, device_type)
         except Error as error:
             error.loc = user_loc()
             raise
@@ -103,27 +105,28 @@ class DeviceMesh:
 
 
 def mesh(axes: Mapping[str, int], abstract: bool = False, overlap: bool | None = None,
-         shards: str = "cpu") -> DeviceMesh:
+         device_type: str = "cpu") -> DeviceMesh:
     """Make a mesh of all ranks of the job.
 
     Args:
         axes: Name and number of ranks of each axis, the major one first.
         abstract: Whether it is of no job, as of `DeviceMesh`.
         overlap: Whether collectives overlap with computation, as of `DeviceMesh`.
-        shards: Where the shards are, "cpu" or "cuda", as of `DeviceMesh`.
+        device_type: Where the shards are, "cpu" or "cuda", as of `DeviceMesh`.
 
     Returns:
         The mesh.
 
     Raises:
-        UserError: An axis has no rank (MLC0960), the job has another number of ranks, or `shards` is neither (MLC0969).
+        UserError: An axis has no rank (MLC0960), the job has another number of ranks, or there is no such type of
+            device (MLC0969).
         BackendError: There is no such GPU (MLC0582), or NCCL is not installed (MLC0975).
 
     Example:
         >>> mlc.distributed.mesh({"data": 1})
         DeviceMesh({'data': 1})
     """
-    return DeviceMesh(axes, abstract, overlap, shards)
+    return DeviceMesh(axes, abstract, overlap, device_type)
 
 
 def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Spec] | None = None,

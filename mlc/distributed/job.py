@@ -192,7 +192,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         current.use(transport)
         _share_processors()
         tell_others(transport.rank)
-        atexit.register(transport.close)
+        atexit.register(transport.leave)
     set_world(ProcessGroup(transport, tuple(range(transport.size)), transport.timeout))
 
 
@@ -221,8 +221,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         return
     set_world(None)
     if not isinstance(found.transport, ThreadTransport):   # whose thread may go on
-        found.transport.close()
         current.use(None)
+        found.transport.leave()
 
 
 def _check_installed(backend: str) -> None:

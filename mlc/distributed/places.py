@@ -7,6 +7,7 @@ perhaps in another thread, and returns its result there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mlc.backends.transport import collectives, rooted
-from mlc.backends.transport.errors import RankError
-from mlc.backends.transport.nccl import Communicator, Span, Work, communicators
+from mlc.backends.transport.nccl import Span, Submitted, Work, communicators
 from mlc.backends.transport.transport import Array
 from mlc.distributed.reduction import ReduceOp
 
@@ -64,6 +64,9 @@ class Place(Protocol):
 
     def join(self) -> None:
         """Have what this thread computes from now on see the result."""
+
+    def is_done(self) -> bool:
+        """Whether the result of work that has returned is there."""
 
 
 class OnHost:
@@ -119,6 +122,9 @@ class OnHost:
     def join(self) -> None:
         """Nothing to do: the work has ended."""
 
+    def is_done(self) -> bool:
+        return True
+
     @property
     def _order(self) -> tuple[float, int]:
         return self._call.timeout, self._call.tag
@@ -133,7 +139,10 @@ class OnGpu:
 
     def __init__(self, call: Collective, like: DeviceArray) -> None:
         self._call, self._memory, self._device = call, like.memory, like.memory.device
-        self._nccl = self._communicator(like)
+        known, agree = communicators(call.transport), partial(call.agreed, lambda: None)
+        with call.reported():
+            self._nccl = known.collective(call.ranks, like.memory, agree)
+        self._submitted: Submitted | None = None
 
     def all_reduce(self, x: DeviceArray, op: ReduceOp) -> Callable[[], DeviceArray]:
         out = self._like(x)
@@ -189,19 +198,11 @@ class OnGpu:
         return self._work(work, out, [*xs, out])
 
     def join(self) -> None:
-        self._nccl.join()
+        assert self._submitted is not None, "the work has been submitted"
+        self._submitted.join()
 
-    def _communicator(self, like: DeviceArray) -> Communicator:
-        """That of the group, which its first call makes, once all ranks have agreed that they are in it."""
-        call = self._call
-        known = communicators(call.transport)
-        if (found := known.collective(call.ranks)) is None:
-            return call.agreed(lambda: known.make_collective(call.ranks, like.memory))
-        if found.memory is not like.memory:
-            raise RankError(f"{call.text}: the tensor is on {like.device}, and this rank has called the collectives of "
-                            f"the group with tensors on cuda:{found.device.ordinal}", code="MLC0976", loc=call.loc,
-                            hint="use one GPU for each rank of a group")
-        return found
+    def is_done(self) -> bool:
+        return self._submitted is not None and self._submitted.done()
 
     def _like(self, x: DeviceArray) -> DeviceArray:
         return self._memory.empty(x.shape, x.dtype)
@@ -215,10 +216,10 @@ class OnGpu:
     def _work(self, work: Work, result: Any, arrays: Sequence[DeviceArray]) -> Callable[[], Any]:
         """Submit work that reads and writes arrays, after all that the device does so far."""
         self._device.activate()
-        self._device.publish(self._nccl.stream)
+        computed = self._device.mark(self._device.stream)
 
         def submit() -> Any:
-            self._nccl.submit(self._call.text, work, arrays, self._call.timeout)
+            self._submitted = self._nccl.submit(self._call.text, work, arrays, self._call.timeout, computed)
             return result
 
         return submit

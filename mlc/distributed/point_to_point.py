@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mlc.backends.cuda.memory import DeviceArray
 from mlc.backends.transport.errors import RankError
-from mlc.backends.transport.gpu_messages import direction
+from mlc.backends.transport.gpu_messages import Direction, direction
+from mlc.backends.transport.nccl import Submitted
 from mlc.backends.transport.pending import Handle
-from mlc.backends.transport.transport import USER_TAGS, Request, wait_for
-from mlc.distributed.agreement import BYTES, begin, check, described
+from mlc.backends.transport.transport import CALL_BYTES, USER_TAGS, Request, wait_for
+from mlc.distributed.agreement import check, described
 from mlc.distributed.calls import array_of, member, target, type_text, write
-from mlc.distributed.groups import ProcessGroup, get_global_rank, resolved
+from mlc.distributed.groups import get_global_rank, resolved
 from mlc.distributed.work import Work
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -32,7 +34,8 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
         tensor: Tensor, which must not change before the work is done.
         dst: Number of the receiver in the job.
         group: The group; None for all ranks.
-        tag: Number that the receiver gives, too.
+        tag: Number that the receiver gives, too. Messages between GPUs are received in the order in which they are
+            sent, whatever their tags are.
         group_dst: Position of the receiver in the group, in place of `dst`.
 
     Returns:
@@ -57,14 +60,16 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
         return None
     x, to = array_of(tensor, "isend"), _other("dst", group, dst, group_dst)
     t, number, loc = resolved(group).transport, _tag(tag), user_loc()
-    header = t.send(to, number, described(_text(x), loc))
+    timeout = resolved(group).timeout
     if isinstance(x, DeviceArray):
-        return _gpu_message((t.rank, to), x, resolved(group), lambda: None, loc, lambda: None)
-    requests = [header, t.send(to, number, np.ascontiguousarray(x))]
+        way = direction(t, (t.rank, to), x.memory.device)
+        header = t.send(to, number, described(_numbered(x, way), loc))
+        return _gpu_message(way, x, timeout, lambda: wait_for("send", to, header, t.deadline(timeout)), loc)
+    requests = [t.send(to, number, described(_text(x), loc)), t.send(to, number, np.ascontiguousarray(x))]
 
     def complete() -> None:
         for request in requests:
-            wait_for("send", to, request, t.deadline(resolved(group).timeout))
+            wait_for("send", to, request, t.deadline(timeout))
 
     return Work(_Message(_all_done(requests), complete), lambda _: None)
 
@@ -77,7 +82,7 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
         tensor: Tensor of the shape and dtype that is sent; it is overwritten.
         src: Number of the sender in the job. Receiving from any rank is not supported.
         group: The group; None for all ranks.
-        tag: Number that the sender gives, too.
+        tag: Number that the sender gives, too. Messages between GPUs are received in the order in which they are sent.
         group_src: Position of the sender in the group, in place of `src`.
 
     Returns:
@@ -104,16 +109,17 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
     x, source = target(tensor, "irecv"), _other("src", group, src, group_src)
     chosen, loc = resolved(group), user_loc()
     t, number = chosen.transport, _tag(tag)
-    header, mine = np.empty(BYTES, np.uint8), described(_text(x), loc)
+    way = direction(t, (source, t.rank), x.memory.device) if isinstance(x, DeviceArray) else None
+    header, mine = np.empty(CALL_BYTES, np.uint8), described(_text(x) if way is None else _numbered(x, way), loc)
     announced = t.receive(source, number, header)
 
     def agree() -> None:
         wait_for("recv", source, announced, t.deadline(chosen.timeout))
         check({t.rank: mine, source: header}, t.rank)
 
-    if isinstance(x, DeviceArray):
+    if way is not None:
         out = x.memory.empty(x.shape, x.dtype)
-        return _gpu_message((source, t.rank), out, chosen, agree, loc, lambda: write(tensor, out))
+        return _gpu_message(way, out, chosen.timeout, agree, loc, lambda: write(tensor, out))
     into = np.empty(x.shape, x.dtype)
     content = t.receive(source, number, into)
 
@@ -266,24 +272,22 @@ def located(loc: Loc) -> Iterator[None]:
         raise error.at(loc) from None
 
 
-def _gpu_message(ranks: tuple[int, int], array: DeviceArray, group: ProcessGroup, ready: Callable[[], None], loc: Loc,
-                 finish: Callable[[], Any]) -> Work:
-    """A message between GPUs; `ready` waits until the other rank has announced that it sends one of this type."""
-    t, known = group.transport, direction(group.transport, ranks, array.memory.device)
+def _gpu_message(way: Direction, array: DeviceArray, timeout: float, ready: Callable[[], None], loc: Loc,
+                 finish: Callable[[], Any] = lambda: None) -> Work:
+    """A message between GPUs; `ready` waits until it may begin."""
+    handle = way.start(array, _text(array), timeout, ready, partial(located, loc))
 
-    def meet() -> None:
-        begin(ProcessGroup(t, ranks, group.timeout), f"messages between GPUs, from rank {ranks[0]} to rank {ranks[1]}",
-              loc, t.next_tag(ranks), group.timeout)()
-
-    handle = known.start(array, _text(array), group.timeout, ready, meet)
-
-    def complete() -> Any:
+    def joined(submitted: Submitted) -> Any:
         with located(loc):
-            handle.wait()
-            known.join()
+            submitted.join()
         return finish()
 
-    return Work(_Message(handle.done, complete), lambda _: None)
+    return Work(handle, joined, lambda: handle.wait().done())
+
+
+def _numbered(x: DeviceArray, way: Direction) -> str:
+    """The text of a message with its number: NCCL has no tags, and one out of turn would be taken for another one."""
+    return f"{_text(x)}, number {way.number} from rank {way.ranks[0]}"
 
 
 def _text(x: Any) -> str:

@@ -17,6 +17,7 @@ class Work:
     Args:
         handle: The collective in the background.
         finish: Function that writes its result to the tensors, in the thread that waits.
+        is_done: Whether the result is there once the background is done; None if it is. A GPU takes longer.
 
     Returns:
         Object with PyTorch's names.
@@ -33,8 +34,9 @@ class Work:
         [1.0, 1.0]
     """
 
-    def __init__(self, handle: Handle[Any], finish: Callable[[Any], Any]) -> None:
-        self._handle, self._finish = handle, finish
+    def __init__(self, handle: Handle[Any], finish: Callable[[Any], Any],
+                 is_done: Callable[[], bool] | None = None) -> None:
+        self._handle, self._finish, self._is_done = handle, finish, is_done
         self._finished = False
         self._result: Any = None
 
@@ -72,7 +74,7 @@ class Work:
             >>> threads.run(2, ends)
             [True, True]
         """
-        return self._handle.done()
+        return self._handle.done() and (self.exception() is not None or self._is_done is None or self._is_done())
 
     def is_success(self) -> bool:
         """Whether it has ended without an error.

@@ -42,7 +42,7 @@ class DistributedDataParallel(Module):
         find_unused_parameters: Whether parameters may have no gradient in a pass, on some ranks or on all; otherwise
             that is an error, which names them.
         check_reduction: Not used.
-        gradient_as_bucket_view: Not used: gradients are parts of the buckets in any case.
+        gradient_as_bucket_view: Not used: gradients are parts of the buckets in any case, and copies on a GPU.
         static_graph: Not used.
 
     Returns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -104,7 +104,12 @@ class GpuBucket(Bucket):
         self._device(gradient).copy(self._address(self.flat, parameter), gradient.address, gradient.nbytes)
 
     def clear(self, parameter: int) -> None:
-        self.put(parameter, self.flat.memory.array(np.zeros(self.shapes[parameter], self.flat.dtype)), 1)
+        self.put(parameter, self._zeros.reshaped(self.shapes[parameter]), 1)
+
+    @cached_property
+    def _zeros(self) -> DeviceArray:
+        """As many zeros as the longest gradient has elements."""
+        return self.allocate(self.flat, max(map(prod, self.shapes.values())))
 
     def part(self, flat: DeviceArray, parameter: int) -> DeviceArray:
         out = flat.memory.empty(self.shapes[parameter], flat.dtype)
@@ -159,6 +164,9 @@ class Reducer:
     def expect(self, expecting: bool) -> None:
         """Average the gradients of the passes backward from now on, or leave them alone."""
         self.expecting = expecting
+        for bucket in self.buckets:
+            if bucket.work is not None:                    # the last backward has failed: what it sent is on its way
+                bucket.work.wait()
         self._reset()
 
     def _reset(self) -> None:
