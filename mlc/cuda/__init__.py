@@ -143,7 +143,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until a device has finished all work that this process gave it, also collectives of NCCL and other libraries;
+    """Wait until a device has finished all work that this process gave it, also collectives and other libraries' work;
     errors of kernels show here at the latest.
 
     Args:
