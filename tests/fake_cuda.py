@@ -54,6 +54,7 @@ class Bindings:
     def __init__(self, device: FakeDevice | None = None, count: int = 1) -> None:
         self.device, self.count = device or FakeDevice(), count
         self.fail: dict[str, int] = {}
+        self.event_status = DONE
         self.calls: list[str] = []
         self.pinned: list[Any] = []
         self.shared: list[int] = []
@@ -97,6 +98,7 @@ class Bindings:
     def cuEventCreate(self, flags: int) -> object: return object()
     def cuEventRecord(self, event: object, stream: int) -> None: pass
     def cuEventSynchronize(self, event: object) -> None: pass
+    def cuEventQuery(self, event: object) -> Any: return (self.event_status,)
     def cuEventDestroy(self, event: object) -> None: pass
     def cuEventElapsedTime(self, start: object, end: object) -> float: return 1500.0
 

@@ -211,9 +211,6 @@ class FakeDevice:
     def reached(self, mark: Any) -> bool:
         return True
 
-    def forget(self, mark: Any) -> None:
-        pass
-
 
 class FakeGraph:
     """Steps with the arguments they had when they were last read."""

@@ -244,6 +244,7 @@ class Bindings:
         self._used(comm)
         self.aborts += 1
         comm.freed = True
+        time.sleep(0.05)                                   # it waits for its other ranks
         with comm.world.changed:
             comm.world.aborted.add(comm.rank)
             comm.world.changed.notify_all()

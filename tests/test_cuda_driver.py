@@ -50,6 +50,23 @@ def test_programs_through_the_driver() -> None:
     assert device.attributes(None) == {"registers": 40, "local": 30, "shared": 10}
 
 
+def test_marks_order_streams_and_are_destroyed() -> None:
+    cu = Bindings()
+    device = emulated(cu)
+    stream, mark = device.new_stream(), device.mark(device.stream)
+    device.hold(stream, mark)
+    cu.event_status = driver.NOT_READY
+    assert not device.reached(mark)
+    cu.event_status, contexts = 0, list(cu.contexts)
+    assert device.reached(mark) and cu.contexts == contexts
+    cu.event_status = 700
+    with pytest.raises(BackendError, match=r"MLC0587.*waiting for the device"):
+        device.reached(mark)
+    cu.calls.clear()
+    del mark
+    assert cu.calls == ["cuCtxPushCurrent", "cuEventDestroy", "cuCtxPopCurrent"]
+
+
 def test_copies_longer_than_pinned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "CHUNK", 1 << 12)
     memory = DeviceMemory(emulated(Bindings()))

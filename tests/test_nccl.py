@@ -19,6 +19,7 @@ from mlc.backends.transport import threads
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.nccl import Communicator, Submitted, Work
 from mlc.ir.diag import BackendError, UserError
+from mlc.tools import gpu_check
 from tests.fake_nccl import Bindings, DataType, RedOp, StreamedDevice, installed
 
 RANKS = 3
@@ -376,11 +377,22 @@ def test_a_rank_that_is_late_is_named_in_time(nccl: Bindings, monkeypatch: pytes
         if rank != 1:
             with pytest.raises(RankError, match=r"MLC097[01].*ranks 0, 1 have not all come to it in time"):
                 x.numpy()
-            with pytest.raises(RankError, match=r"MLC0972.*rank 1 calls destroy_process_group\(\)|MLC097[01]"):
-                distributed.all_reduce(mlc.ones(2, device=place))
 
-    job(results, 2, timeout=0.5)
+    with pytest.raises(RankError, match=r"rank 1 has failed.*have not all come to it in time"):
+        job(results, 2, timeout=0.5)                       # rank 0 has handled it
     assert nccl.aborts >= 1
+
+
+def test_a_rank_that_leaves_while_others_call_something_is_told(nccl: Bindings) -> None:
+    def results(rank: int, place: str) -> Any:
+        x = mlc.ones(2, device=place)
+        distributed.all_reduce(x)
+        if rank == 0:
+            with pytest.raises(RankError, match=r"MLC0972.*rank 1 calls destroy_process_group\(\)"):
+                distributed.all_reduce(x)
+
+    with pytest.raises(RankError, match=r"MLC097[02].*rank 1 calls destroy_process_group\(\), and rank 0 all_reduce"):
+        raise _cause(lambda: job(results, 2))
 
 
 def test_an_error_that_nobody_waits_for_is_raised_at_the_end(nccl: Bindings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,8 +401,9 @@ def test_an_error_that_nobody_waits_for_is_raised_at_the_end(nccl: Bindings, mon
     def unread(rank: int, place: str) -> Any:
         distributed.all_reduce(mlc.ones(2, device=place), async_op=True)
 
-    with pytest.raises(RankError, match=r"rank 0 has failed.*ranks 0, 1 have not all come to it in time"):
-        job(unread, 2, timeout=0.5)
+    for ranks in (2, 3):                                   # the others are at the end, or wait, too
+        with pytest.raises(RankError, match=r"have not all come to it in time"):
+            job(unread, ranks, timeout=0.5)
 
 
 def _leave_out(monkeypatch: pytest.MonkeyPatch, position: int) -> None:
@@ -423,3 +436,10 @@ def test_calls_are_those_of_nccl4py() -> None:
             assert given, f"{name} has no signature"
             names = [part.split()[-1] for part in given[1].split(", ") if part]
             assert names == list(inspect.signature(ours).parameters)[1:], name
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_check_of_devices_calls_collectives(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(count):
+        assert gpu_check.main(["--only", "ranks"]) == 0
+    assert "ranks       2 bits" in capsys.readouterr().out

@@ -8,8 +8,8 @@ Programs, operations and training steps run on the device and on the CPU, on ran
 (--seed repeats a run), with memory full of NaNs before each call; by design of mlc the two agree to the bit. Products
 and attention by tensor cores are compared with float64. Then speed is measured, and PyTorch's too, if it supports the
 device. The programs and operations are those of the tests, and the models those of the examples, where they are to be
-found. A kernel that takes the device along costs the process; with --out another one goes on after it. Exit status 1:
-something is wrong, or there is no device.
+found. Where NCCL is installed, all GPUs of the machine call collectives. A kernel that takes the device along costs the
+process; with --out another one goes on after it. Exit status 1: something is wrong, or there is no device.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ import numpy as np
 
 import mlc
 from mlc import api
-from mlc.backends.cuda import image
+from mlc import distributed as dist
+from mlc.backends.cuda import devices, image
 from mlc.backends.cuda.devices import target_for
 from mlc.backends.cuda.executable import Executable, device_memory
 from mlc.backends.cuda.launch_plan import MOST_GRAPHS
+from mlc.backends.transport import threads
 from mlc.ir.diag import BackendError
 from mlc.ir.files import write_text
 from mlc.tools import files
@@ -48,7 +50,7 @@ from mlc.tools.gpu_speed import ROUNDED, SPEEDS, Speed, attention_in_f64, measur
 from mlc.tools.report import output
 
 Array = np.ndarray[Any, Any]
-SECTIONS = ("copies", "programs", "operations", "products", "attention", "models", "speed")
+SECTIONS = ("copies", "programs", "operations", "products", "attention", "models", "ranks", "speed")
 ROOT = Path(__file__).resolve().parents[1]
 LOST = "MLC0587"
 PARTS_SHARE = 0.7
@@ -314,6 +316,40 @@ def models(report: Report, rng: np.random.Generator, small: bool) -> None:
         report.check("models", name, one)
 
 
+def ranks(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """Collectives, messages and a program on a mesh of all GPUs by NCCL, of whole numbers; ranks are threads."""
+    if not dist.is_nccl_available():
+        print("nccl4py is not installed: nothing of ranks is checked (pip install 'mlc[nccl]')", flush=True)
+        return
+    count = devices.count()
+    xs = rng.integers(-50, 50, (count, 2, 4 * count)).astype(np.float32)
+
+    def collectives(rank: int) -> list[Array]:
+        dist.init_process_group(timeout=60)
+        x = mlc.tensor(xs[rank], device=f"cuda:{rank}")
+        total, largest, whole, other = x.clone(), x.clone(), mlc.zeros(2 * count, 4 * count).to(x), mlc.zeros_like(x)
+        work = dist.all_reduce(total, async_op=True)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        dist.all_gather_into_tensor(whole, x)
+        messages = [dist.P2POp(dist.isend, x, (rank + 1) % count), dist.P2POp(dist.irecv, other, (rank - 1) % count)]
+        for message in [work, *(dist.batch_isend_irecv(messages) if count > 1 else [])]:
+            message.wait()                                 # type: ignore[union-attr]
+        return [y.numpy() for y in (total, largest, whole, other)]
+
+    def on_mesh(rank: int) -> list[Array]:
+        dist.init_process_group(timeout=60)
+        y = dist.shard(np.concatenate(xs), "data", mesh=dist.mesh({"data": count}, device_type="cuda"))
+        f = mlc.compile(lambda y: (y.sum(0), y.amax(0), dist.shard(y * 2, None, "data"), dist.shard(y + 1)))
+        return [z.numpy() for z in f(y)]
+
+    whole, last = np.concatenate(xs), xs[count - 2] if count > 1 else 0 * xs[0]
+    for name, function, wanted in (
+            ("collectives", collectives, [xs.sum(0), xs.max(0), whole, last]),
+            ("a program on a mesh", on_mesh, [whole.sum(0), whole.max(0), whole * 2, whole + 1])):
+        report.check("ranks", f"{name}, {count} GPUs", lambda f=function, w=wanted, n=name: compared(  # type: ignore[misc]
+            "ranks", f"{n}, {count} GPUs", threads.run(count, f)[-1], w))
+
+
 # -- speed ------------------------------------------------------------------------------------------------------------
 def speed(report: Report, rng: np.random.Generator, small: bool) -> None:
     """Measure the rates of mlc, and of PyTorch, on the device."""
@@ -415,7 +451,7 @@ def main(words: Sequence[str] | None = None) -> int:
         report.save()
         wanted = [s for s in wanted if s == "speed"]
     runs = {"copies": copies, "programs": programs, "operations": operations, "products": products,
-            "attention": attention, "models": models, "speed": speed}
+            "attention": attention, "models": models, "ranks": ranks, "speed": speed}
     try:
         for section in SECTIONS:
             if section in wanted:

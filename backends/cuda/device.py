@@ -137,10 +137,7 @@ class Device(Protocol):
         """Make later work of a stream wait for the work before a mark."""
 
     def reached(self, mark: Any) -> bool:
-        """Whether the work before a mark is done, after which the mark is gone. Any thread may ask."""
-
-    def forget(self, mark: Any) -> None:
-        """Drop a mark; what waits for it goes on doing so."""
+        """Whether the work before a mark is done. Any thread may ask."""
 
 
 def forked() -> BackendError:

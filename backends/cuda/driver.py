@@ -9,7 +9,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -299,29 +299,36 @@ class Driver:
         flags = int(self.cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
         return self.call(self.cu.cuStreamCreate(flags), "making a stream")
 
-    def mark(self, stream: int) -> Any:
-        event = self.event()
-        self.call(self.cu.cuEventRecord(event, self.cu.CUstream(stream)), "recording an event")
-        return event
+    def mark(self, stream: int) -> Mark:
+        mark = Mark(self, self.event())
+        self.call(self.cu.cuEventRecord(mark.event, self.cu.CUstream(stream)), "recording an event")
+        return mark
 
-    def reached(self, mark: Any) -> bool:
+    def reached(self, mark: Mark) -> bool:
         with self.aside():
-            status, = self.cu.cuEventQuery(mark)
+            status, = self.cu.cuEventQuery(mark.event)
             if int(status) == NOT_READY:
                 return False
             self.call((status,), "waiting for the device")
-            self.forget(mark)
             return True
 
-    def hold(self, stream: int, mark: Any) -> None:
-        self.call(self.cu.cuStreamWaitEvent(self.cu.CUstream(stream), mark, 0), "ordering streams")
-
-    def forget(self, mark: Any) -> None:
-        self.call(self.cu.cuEventDestroy(mark), "dropping an event")
+    def hold(self, stream: int, mark: Mark) -> None:
+        self.call(self.cu.cuStreamWaitEvent(self.cu.CUstream(stream), mark.event, 0), "ordering streams")
 
 
 def _text(log: bytearray) -> str:
     return bytes(log).split(b"\0")[0].decode("utf-8", "replace")
+
+
+class Mark:
+    """An event of the driver, which is destroyed once this is unreferenced; what waits for it goes on doing so."""
+
+    def __init__(self, device: Driver, event: Any) -> None:
+        self._device, self.event = device, event
+
+    def __del__(self) -> None:
+        with suppress(BackendError), self._device.aside():  # the device may have failed, and shows that elsewhere
+            self._device.call(self._device.cu.cuEventDestroy(self.event), "dropping an event")
 
 
 class Library:

@@ -249,7 +249,7 @@ class RankProgram:
             given = []
         elif isinstance(step.op, shard.Recv):
             given = [receive(step.op)]
-            sent[:] = [s for s in sent if not s[1].done()]  # which hold what they send
+            sent[:] = [s for s in sent if not _is_sent(*s)]  # which hold what they send
         elif isinstance(step.op, shard.After):
             given = taken[:1]
         elif isinstance(step.op, shard.Start):
@@ -270,6 +270,14 @@ class RankProgram:
             values[slot] = x
         for slot in step.last:
             values[slot] = None
+
+
+def _is_sent(to: int, request: Request) -> bool:
+    """Whether a message is sent; raises its error."""
+    if not request.done():
+        return False
+    request.wait(0)
+    return True
 
 
 def _agreed() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.nccl import Communicator, Span, Submitted, communicators
 from mlc.backends.transport.pending import Handle, Worker
 from mlc.backends.transport.transport import MEETING_TAGS
@@ -25,11 +26,12 @@ class Direction:
     """The messages from one rank to another, on either of them.
 
     ranks   the source and the destination
+    device  the GPU of this rank
     number  that of the next message
     """
 
     def __init__(self, transport: Transport, ranks: tuple[int, int], device: Device) -> None:
-        self.ranks, self.number, self._transport, self._device = ranks, 0, transport, device
+        self.ranks, self.device, self.number, self._transport = ranks, device, 0, transport
         device.activate()
         self._stream = device.new_stream()
         self._worker = Worker(f"messages from rank {ranks[0]} to rank {ranks[1]}")
@@ -44,8 +46,8 @@ class Direction:
         around  makes the context in which it begins
         """
         self.number += 1
-        self._device.activate()
-        computed = self._device.mark(self._device.stream)
+        self.device.activate()
+        computed = self.device.mark(self.device.stream)
 
         def begin() -> Submitted:
             if self._failed is not None:
@@ -69,8 +71,9 @@ class Direction:
         return handle
 
     def stop(self) -> None:
-        """Begin what has been asked for, and nothing any more."""
-        self._worker.finish()
+        """Begin what is to be sent, which somebody receives; what nobody waits for need not come."""
+        if self.ranks[0] == self._transport.rank:
+            self._worker.finish()
         self._worker.stop()
 
     def _known(self, array: DeviceArray) -> Communicator:
@@ -86,4 +89,8 @@ def direction(t: Transport, ranks: tuple[int, int], device: Device) -> Direction
     known = communicators(t).directions
     if ranks not in known:
         known[ranks] = Direction(t, ranks, device)
+    if (there := known[ranks].device) is not device:
+        raise RankError(f"an array is on cuda:{device.ordinal}, and this rank's part in the messages from rank "
+                        f"{ranks[0]} to rank {ranks[1]} is that of cuda:{there.ordinal}", code="MLC0976", ranks=ranks,
+                        hint="use one GPU for each rank")
     return known[ranks]

@@ -6,8 +6,9 @@ call, objects, errors.
 
 NCCL's work is submitted to a stream of the device, and is not done when a call returns. A GPU whose work waits for a
 rank that never comes would wait for ever, and whoever reads a result with it. So no call of NCCL blocks
-(`Config.blocking`), and a thread watches what was submitted: when a rank fails, or work takes longer than its time-out,
-it aborts the communicators, and every wait for the device raises the error from then on.
+(`Config.blocking`) but those that end a communicator, and a thread watches what was submitted: when a rank fails, or
+work takes longer than its time-out, it aborts the communicators, and every wait for the device raises the error from
+then on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from mlc.backends.transport import collectives
 from mlc.backends.transport.errors import RankError, ranks_text
 from mlc.backends.transport.launchers import check_installed
+from mlc.ir.diag import BackendError
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.memory import DeviceArray, DeviceMemory
@@ -40,8 +42,8 @@ _LOGICAL = {"or": "max", "max": "max", "and": "min", "min": "min"}
 """How it combines truth values, which are bytes of 0 or 1."""
 _CHECK_EVERY, _POLL_EVERY = 0.05, 2e-4
 """Seconds between two looks at what was submitted, and at what NCCL does in the background of a call."""
-_LATE = 1.0
-"""Seconds in which work may still end after a rank has left."""
+_LATE, _LEAVING = 1.0, 30.0
+"""Seconds in which work may still end after a rank has left, and those that ending a communicator may take."""
 Work = Callable[[], None]
 
 
@@ -108,6 +110,7 @@ class Communicators:
         self.directions: dict[tuple[int, int], Direction] = {}
         self._collective: dict[Group, Communicator] = {}
         self._made: list[Communicator] = []
+        self._ending: list[threading.Thread] = []
         self._changed = threading.Condition()
         self._watcher: threading.Thread | None = None
         self._closed = False
@@ -134,13 +137,24 @@ class Communicators:
         made = Communicator(self, group, memory, stream, purpose)
         with self._changed:
             self._made.append(made)
-        made.meet(tag)
+        try:
+            made.meet(tag)
+        except BaseException:
+            with self._changed:
+                self._made.remove(made)
+            made.abort()
+            raise
         return made
 
     def check(self) -> None:
         """Raise the error that has ended the communicators."""
         if self.failure is not None:
             self.told = True
+        self.check_quietly()
+
+    def check_quietly(self) -> None:
+        """The same in a thread whose errors may not be seen."""
+        if self.failure is not None:
             raise self.failure.at(self.failure.loc)
 
     def check_told(self) -> None:
@@ -169,58 +183,69 @@ class Communicators:
 
     def close(self) -> None:
         """Leave all groups, once what was submitted is done on all of their ranks, or has failed."""
-        for direction in self.directions.values():
-            direction.stop()
-        while self.failure is None and any(c.is_running() for c in self._made):
-            time.sleep(_CHECK_EVERY)
-        self._wait_for_others()
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        if self._watcher is not None:
-            self._watcher.join()
-        for communicator in sorted(self._made, key=lambda c: (c.group, c.purpose)):      # in one order on all ranks
+        try:
+            for direction in self.directions.values():
+                direction.stop()
+            while self.failure is None and any(c.is_running() for c in self._made):
+                time.sleep(_CHECK_EVERY)
             if self.failure is None:
-                try:
+                self._wait_for_others()
+            self._stop_watching()
+            for communicator in sorted(self._made, key=lambda c: (c.group, c.purpose)):  # in one order on all ranks
+                if self.failure is None:
                     communicator.close()
-                except RankError as error:
-                    self.fail(error)
+        except BackendError as error:                      # of the device, of NCCL, or of another rank
+            self._stop_watching()
+            self.fail(error if isinstance(error, RankError) else RankError(error.message, error.code))
+        for thread in self._ending:
+            thread.join(_LEAVING)
+        for communicator in self._made:
             self.told |= communicator.memory.failures.told
             communicator.memory.failures.recover()         # whoever goes on does so without the other ranks
         self._made.clear()
 
     def _wait_for_others(self) -> None:
-        """Wait until all other ranks have done their parts: what this one has sent may not be there yet."""
-        try:
-            for ranks in sorted({tuple(sorted(c.group)) for c in self._made}):
-                self.transport.barrier(group=ranks, call="destroy_process_group()")
-        except RankError as error:
-            self.fail(error)
-            self.told = True                               # who fails says so itself
+        """Wait until all other ranks have done their parts: what this one has sent may not be there yet.
+
+        They may have much to do that is not for all ranks, so there is no time-out.
+        """
+        for ranks in sorted({tuple(sorted(c.group)) for c in self._made}):
+            self.transport.barrier(threading.TIMEOUT_MAX, ranks, "destroy_process_group()")
+
+    def _stop_watching(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._watcher is not None:
+            self._watcher.join()
 
     def fail(self, error: RankError) -> None:
-        """End all communicators, and every wait for their devices, with an error."""
+        """End all communicators, and every wait for their devices, with an error.
+
+        Aborting one waits for its other ranks, which are told first, and for each by itself.
+        """
         with self._changed:
             if self.failure is not None:
                 return
             self.failure = error
             made = list(self._made)
-        for communicator in made:                          # their memory fails first: aborting ends the work on it
+        for communicator in made:
             communicator.memory.failures.fail(error)
-            communicator.abort()
         self.transport.abort(error.message)
+        for communicator in made:
+            self._ending.append(threading.Thread(target=communicator.abort, daemon=True))
+            self._ending[-1].start()
 
     def _watch(self) -> None:
         doubtful: dict[Submitted, float] = {}              # since when work seems not to end
         while True:
-            with self._changed:
-                made = list(self._made)
-                while not self._closed and not any(c.is_running() for c in made):
-                    self._changed.wait()
-                    made = list(self._made)
-                if self._closed:
-                    return
             try:
+                with self._changed:
+                    while not self._closed and not any(c.is_running() for c in self._made):
+                        self._changed.wait()
+                    if self._closed:
+                        return
+                    made = list(self._made)
                 firsts = [first for c in made if (first := c.first()) is not None]
                 wrong = next((error for first in firsts if (error := self._wrong(first, doubtful)) is not None), None)
             except Exception as error:
@@ -270,7 +295,7 @@ class Communicator:
         self._nccl = owner.library
         self._handle: Any = None
         self._lock = threading.Lock()                      # of the handle: it is not used while it is given back
-        self._running = deque[Submitted]()
+        self._running, self._looking = deque[Submitted](), threading.Lock()
 
     def meet(self, tag: int | None = None) -> None:
         """Connect the GPUs; all ranks call this together."""
@@ -331,7 +356,7 @@ class Communicator:
         return work
 
     def submit(self, name: str, work: Work, arrays: Sequence[Any], timeout: float, after: Any) -> Submitted:
-        """Submit work that reads and writes arrays, after a mark of the device, which is gone then.
+        """Submit work that reads and writes arrays, after a mark of the device.
 
         It may wait for other ranks for so many seconds.
         """
@@ -339,7 +364,6 @@ class Communicator:
         self.device.activate()
         with self._open(), self.owner.explained(name, self.group):
             self.device.hold(self.stream, after)
-            self.device.forget(after)
             work()
         self._settle(name, deadline)
         submitted = Submitted(name, self, deadline, arrays)
@@ -350,12 +374,10 @@ class Communicator:
     # -- how it is ---------------------------------------------------------------------------------------------------
     def first(self) -> Submitted | None:
         """The first work that is not done."""
-        while self._running:
-            first = self._running[0]
-            if not first.done():
-                return first
-            self._running.popleft()
-        return None
+        with self._looking:
+            while self._running and self._running[0].done():
+                self._running.popleft()
+            return self._running[0] if self._running else None
 
     def is_running(self) -> bool:
         """Whether some work is not done."""
@@ -370,7 +392,8 @@ class Communicator:
         """End all work at once; its results are not defined."""
         with self._lock:
             handle, self._handle = self._handle, None
-            if handle is not None:
+        if handle is not None:
+            with suppress(self._nccl.NCCLError):           # it had failed, and is of no use any more
                 self._nccl.comm_abort(handle)
 
     def close(self) -> None:
@@ -378,8 +401,8 @@ class Communicator:
         self.device.activate()
         with self._open(), self.owner.explained("leaving the other ranks", self.group):
             self._nccl.comm_finalize(self._handle)
-        self._settle("leaving the other ranks", self.owner.transport.deadline(None), together=False)
-        with self._open():
+        self._settle("leaving the other ranks", time.monotonic() + _LEAVING, together=False)
+        with self._open(), self.owner.explained("leaving the other ranks", self.group):
             handle, self._handle = self._handle, None
             self._nccl.comm_destroy(handle)
 
@@ -387,7 +410,7 @@ class Communicator:
     def _open(self) -> Iterator[None]:
         """Context in which the handle stays; raises the error that has ended the communicators."""
         with self._lock:
-            self.owner.check()
+            self.owner.check_quietly()
             if self._handle is None:
                 raise RankError("the communicator has been given back", code="MLC0974", ranks=self.group,
                                 hint="call collectives before destroy_process_group()")
@@ -413,7 +436,7 @@ class Communicator:
                         t.check(rank)
             except RankError as error:
                 self.owner.fail(error)
-                self.owner.check()
+                self.owner.check_quietly()
             time.sleep(_POLL_EVERY)
 
     @property

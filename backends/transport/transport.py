@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlc.backends.cpu.threads import processors
-from mlc.backends.transport.errors import timed_out
+from mlc.backends.transport.errors import RankError, timed_out
 from mlc.backends.transport.pending import Handle, Worker
 from mlc.backends.transport.traffic import Traffic
 
@@ -96,7 +96,7 @@ class Transport(ABC):
         """Leave the job: a rank that waits for this one gets an error."""
         if self.nccl is not None:
             if self._worker is not None:
-                self._worker.finish()                      # what it submits others wait for
+                self._worker.finish()                      # others wait for what it submits
             self.nccl.close()
         if self._worker is not None:
             self._worker.stop()
@@ -148,16 +148,22 @@ class Transport(ABC):
     def barrier(self, timeout: float | None = None, group: Group | None = None, call: str = "") -> None:
         """Wait until all ranks (of a group) have called this; the error of a time-out names those that have not.
 
-        call  what other ranks are told if they call a collective instead
+        call  what other ranks are told if they call a collective instead, and this one then, too
         """
         group = tuple(range(self.size)) if group is None else group
         tag, note = self.next_tag(group), np.frombuffer(call.encode().ljust(CALL_BYTES if call else 0, b"\0"), np.uint8)
         others = [rank for rank in group if rank != self.rank]
-        requests = {rank: self.receive(rank, tag, np.empty_like(note)) for rank in others}
+        found = {rank: np.empty_like(note) for rank in others}
+        requests = {rank: self.receive(rank, tag, theirs) for rank, theirs in found.items()}
         sent = {rank: self.send(rank, tag, note) for rank in others}
         deadline = self.deadline(timeout)
         wait_all("barrier", requests, deadline)
         wait_all("barrier", sent, deadline)
+        for rank, theirs in found.items():
+            if not np.array_equal(theirs, note):
+                text = theirs.tobytes().split(b"\0")[0].decode("utf-8", "replace")
+                raise RankError(f"rank {self.rank} calls {call}, and rank {rank} {text}", code="MLC0972", ranks=[rank],
+                                hint="all ranks of a group make the same calls, in the same order")
 
     def deadline(self, timeout: float | None) -> float:
         """The end of a time-out that starts now, by `time.monotonic`."""

@@ -72,7 +72,7 @@ class Collective:
             return finish(result)
 
         if background:
-            return Work(self.transport.start(self.text, work), joined, self.place.is_done)
+            return Work(self.transport.start(self.text, work), joined, self.place)
         joined(self.transport.in_order(self.text, work) if isinstance(self.place, OnGpu) else work())
         return None
 

@@ -13,7 +13,7 @@ from mlc.backends.cpu.threads import set_num_threads
 from mlc.backends.transport import current, launchers
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.threads import ThreadTransport, summary
-from mlc.backends.transport.transport import DEFAULT_TIMEOUT
+from mlc.backends.transport.transport import DEFAULT_TIMEOUT, Transport
 from mlc.distributed.groups import ProcessGroup, Timeout, seconds, set_world, world
 from mlc.frontend.location import programs_line, user_loc
 from mlc.ir.files import write_text
@@ -192,7 +192,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         current.use(transport)
         _share_processors()
         tell_others(transport.rank)
-        atexit.register(transport.leave)
+        atexit.register(_leave, transport)
     set_world(ProcessGroup(transport, tuple(range(transport.size)), transport.timeout))
 
 
@@ -230,6 +230,16 @@ def _check_installed(backend: str) -> None:
         launchers.check_installed(backend)
     except RankError as error:
         raise error.at(user_loc()) from None
+
+
+def _leave(transport: Transport) -> None:
+    """Leave the job at the end of the program; an error that nobody has seen ends it as any other one."""
+    try:
+        transport.leave()
+    except RankError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.stderr.flush()
+        os._exit(1)                                        # Python would end with 0
 
 
 def _share_processors() -> None:

@@ -68,6 +68,9 @@ class Place(Protocol):
     def is_done(self) -> bool:
         """Whether the result of work that has returned is there."""
 
+    def seen(self) -> None:
+        """Its error is raised where somebody waits for it."""
+
 
 class OnHost:
     """Arrays in the CPU's memory, which the transport of the job sends."""
@@ -124,6 +127,9 @@ class OnHost:
 
     def is_done(self) -> bool:
         return True
+
+    def seen(self) -> None:
+        """Nothing to do."""
 
     @property
     def _order(self) -> tuple[float, int]:
@@ -203,6 +209,9 @@ class OnGpu:
 
     def is_done(self) -> bool:
         return self._submitted is not None and self._submitted.done()
+
+    def seen(self) -> None:
+        communicators(self._call.transport).told = True
 
     def _like(self, x: DeviceArray) -> DeviceArray:
         return self._memory.empty(x.shape, x.dtype)

@@ -12,9 +12,9 @@ import numpy as np
 from mlc.backends.cuda.memory import DeviceArray
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.gpu_messages import Direction, direction
-from mlc.backends.transport.nccl import Submitted
+from mlc.backends.transport.nccl import Submitted, communicators
 from mlc.backends.transport.pending import Handle
-from mlc.backends.transport.transport import CALL_BYTES, USER_TAGS, Request, wait_for
+from mlc.backends.transport.transport import CALL_BYTES, USER_TAGS, Request, Transport, wait_for
 from mlc.distributed.agreement import check, described
 from mlc.distributed.calls import array_of, member, target, type_text, write
 from mlc.distributed.groups import get_global_rank, resolved
@@ -64,7 +64,7 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
     if isinstance(x, DeviceArray):
         way = direction(t, (t.rank, to), x.memory.device)
         header = t.send(to, number, described(_numbered(x, way), loc))
-        return _gpu_message(way, x, timeout, lambda: wait_for("send", to, header, t.deadline(timeout)), loc)
+        return _gpu_message(t, way, x, timeout, lambda: wait_for("send", to, header, t.deadline(timeout)), loc)
     requests = [t.send(to, number, described(_text(x), loc)), t.send(to, number, np.ascontiguousarray(x))]
 
     def complete() -> None:
@@ -119,7 +119,7 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
 
     if way is not None:
         out = x.memory.empty(x.shape, x.dtype)
-        return _gpu_message(way, out, chosen.timeout, agree, loc, lambda: write(tensor, out))
+        return _gpu_message(t, way, out, chosen.timeout, agree, loc, lambda: write(tensor, out))
     into = np.empty(x.shape, x.dtype)
     content = t.receive(source, number, into)
 
@@ -272,7 +272,20 @@ def located(loc: Loc) -> Iterator[None]:
         raise error.at(loc) from None
 
 
-def _gpu_message(way: Direction, array: DeviceArray, timeout: float, ready: Callable[[], None], loc: Loc,
+class _OnGpu:
+    """The end of a message between GPUs."""
+
+    def __init__(self, handle: Handle[Submitted], transport: Transport) -> None:
+        self._handle, self._transport = handle, transport
+
+    def is_done(self) -> bool:
+        return self._handle.wait().done()
+
+    def seen(self) -> None:
+        communicators(self._transport).told = True
+
+
+def _gpu_message(t: Transport, way: Direction, array: DeviceArray, timeout: float, ready: Callable[[], None], loc: Loc,
                  finish: Callable[[], Any] = lambda: None) -> Work:
     """A message between GPUs; `ready` waits until it may begin."""
     handle = way.start(array, _text(array), timeout, ready, partial(located, loc))
@@ -282,7 +295,7 @@ def _gpu_message(way: Direction, array: DeviceArray, timeout: float, ready: Call
             submitted.join()
         return finish()
 
-    return Work(handle, joined, lambda: handle.wait().done())
+    return Work(handle, joined, _OnGpu(handle, t))
 
 
 def _numbered(x: DeviceArray, way: Direction) -> str:

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
+from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.pending import Handle
+
+
+class Ending(Protocol):
+    """The end of work that goes on after it has been submitted."""
+
+    def is_done(self) -> bool:
+        """Whether the result of work that was submitted is there."""
+
+    def seen(self) -> None:
+        """Its error is raised where somebody waits for it."""
 
 
 class Work:
@@ -17,7 +28,7 @@ class Work:
     Args:
         handle: The collective in the background.
         finish: Function that writes its result to the tensors, in the thread that waits.
-        is_done: Whether the result is there once the background is done; None if it is. A GPU takes longer.
+        place: Where the tensors are, which knows when the result is there; None for the CPU's memory.
 
     Returns:
         Object with PyTorch's names.
@@ -35,8 +46,8 @@ class Work:
     """
 
     def __init__(self, handle: Handle[Any], finish: Callable[[Any], Any],
-                 is_done: Callable[[], bool] | None = None) -> None:
-        self._handle, self._finish, self._is_done = handle, finish, is_done
+                 place: Ending | None = None) -> None:
+        self._handle, self._finish, self._place = handle, finish, place
         self._finished = False
         self._result: Any = None
 
@@ -53,7 +64,12 @@ class Work:
             RankError: It failed, or does not end in time (MLC0971).
         """
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        found = self._handle.wait(seconds)
+        try:
+            found = self._handle.wait(seconds)
+        except RankError:
+            if self._place is not None:
+                self._place.seen()
+            raise
         if not self._finished:
             self._finished, self._result = True, self._finish(found)
         return True
@@ -74,7 +90,7 @@ class Work:
             >>> threads.run(2, ends)
             [True, True]
         """
-        return self._handle.done() and (self.exception() is not None or self._is_done is None or self._is_done())
+        return self._handle.done() and (self.exception() is not None or self._place is None or self._place.is_done())
 
     def is_success(self) -> bool:
         """Whether it has ended without an error.
