@@ -6,7 +6,8 @@ gives  PARTITIONED, with collectives of the dialect `shard`; arguments, results 
 why    communication is explicit from here on: printed, counted, merged and interpreted with all ranks at once
 
 Each operation computes its shard, of operands that are divided as its factors are. Where a tensor lies otherwise, it is
-sliced, gathered or exchanged; a result whose reduced factors are divided is combined among the ranks.
+sliced, gathered or exchanged; a result whose reduced factors are divided is combined among the ranks. Where an axis is
+divided in which other operands give positions, as the rows of a table, each rank takes those of its block.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mlc.dialects import func, shard
+from mlc.dialects import func, shard, tensor
 from mlc.dialects.func import Func
 from mlc.dialects.shard.mesh import Axes, Mesh, Sharding
-from mlc.dialects.tensor.base import TensorOp
+from mlc.dialects.tensor.base import TensorOp, reshape
 from mlc.dialects.tensor.sharding_rule import ShardingRule
 from mlc.ir.core import Op, Value, at_end, builder, located
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
-from mlc.ir.types import TensorType, Type
+from mlc.ir.types import TensorType, Type, i64
 from mlc.passes.forms import DECOMPOSED, PARTITIONED
 
 Local = tuple[Value, Sharding]
@@ -109,14 +110,24 @@ class _Partition:
             self.scalars[op.result] = _clean(made).results[0]
             return
         own = _along(rule.result, factors)
+        axis = op.block_axis()
+        block = None if axis is None else rule.operands[0][axis]
         if isinstance(op, shard.Roll):
             value = op.on_ranks(operands[0], self.mesh, own.dims[op.axis])
+        elif block is not None and factors[block]:
+            value = op.on_block(operands, self._start(factors[block], operands[0].type.shape[axis]))
         else:
             value = _clean(op.on_shard(operands, own.local(op.result.type.shape, self.mesh))).results[0]
         partial = tuple(axis for f in sorted(rule.reduced) for axis in factors[f])
         value, own = self._combined(value, own, partial, rule, target)
         value.name = op.result.name
         self.local[op.result] = self._moved(value, own, target), target
+
+    def _start(self, axes: Axes, size: int) -> Value:
+        """Where the block of the rank begins, along an axis that is divided in blocks of so many elements."""
+        numbers = tensor.Iota((self.mesh.size(axes),), 0, i64).result
+        position = reshape(shard.AllSlice(numbers, self.mesh, axes, 0).result, ())
+        return tensor.Mul(position, tensor.Full(size, (), i64).result).result
 
     def _combined(self, x: Value, own: Sharding, partial: Axes, rule: ShardingRule,
                   target: Sharding) -> tuple[Value, Sharding]:

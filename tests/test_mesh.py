@@ -15,6 +15,7 @@ import mlc.distributed as dist
 from mlc import nn
 from mlc.backends.mesh import meshes
 from mlc.backends.transport import current, threads
+from mlc.backends.transport.errors import RankError
 from mlc.dialects.shard.mesh import Mesh
 from mlc.ir.diag import Error, UserError
 from mlc.passes import pipeline
@@ -326,3 +327,21 @@ def test_a_checkpoint_of_a_mesh_is_read_on_another(tmp_path: Any) -> None:
 def test_mistakes_are_told(make: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(Error, match=rf"MLC\d{{4}}.*({message})"):
         make(dist.mesh({"a": 2}, abstract=True))
+
+
+@pytest.mark.parametrize("wrong", [8, -1, 5])
+def test_a_row_that_a_divided_table_has_not(wrong: int) -> None:
+    """Each rank has other rows; none of them takes an index out of range for one of another rank."""
+    whole = nn.Embedding(8, 2)
+
+    def rank(number: int) -> Any:
+        table = copy.deepcopy(whole)
+        dist.distribute(table, dist.mesh({"model": 2}), dist.ByName({"weight": ("model",)}))
+        return mlc.compile(table)(np.array([0, 3, wrong])).tolist()
+
+    if wrong == 5:
+        assert threads.run(2, rank)[1] == whole(mlc.tensor([0, 3, 5])).tolist()
+        return
+    with pytest.raises(RankError) as caught:
+        threads.run(2, rank)
+    assert "an index of take is out of range" in str(caught.value.__cause__)

@@ -16,7 +16,7 @@ from mlc.backends.mesh import program
 from mlc.backends.transport import threads
 from tests.training_recipes import RECIPES, TASKS, Task, Training, examine, initial, recipes
 
-DIGITS, EXPERTS = TASKS[0], TASKS[-1]
+DIGITS, GPT, EXPERTS = TASKS[0], TASKS[1], TASKS[-1]
 RECIPE = {recipe.name: recipe for recipe in RECIPES}
 
 
@@ -30,6 +30,15 @@ def test_tensor_parallelism_combines_activations_only() -> None:
     training = Training.of(DIGITS, RECIPE["tensor parallel"], 4, abstract=True)
     report = dist.report(training.step, *map(training.place, next(DIGITS.batches(DIGITS.batch, 1))))
     assert [(c.kind, c.bytes) for c in report.collectives] == [("all_reduce", 2 * 3 * 64 * 64 * 4 // 4)]
+
+
+def test_a_vocabulary_is_divided_and_never_gathered() -> None:
+    """Each rank has the rows of its words, and the scores of these; the loss combines one number of each rank."""
+    training = Training.of(GPT, RECIPE["vocabulary parallel"], 4, abstract=True)
+    report = dist.report(training.step, *map(training.place, next(GPT.batches(GPT.batch, 1))))
+    words = 16 * 32 * 4
+    assert {c.kind for c in report.collectives} == {"all_reduce"} and report.sent <= 2 * 3 * words * (
+        2 * 2 * 64 + 2 * 64 + 3) // 4 * 1.02
 
 
 def test_sequences_are_divided_by_gathering_keys_or_by_exchanging_heads() -> None:

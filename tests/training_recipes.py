@@ -60,6 +60,8 @@ class Task:
     parts       the names of the modules of four stages of a pipeline; () if there are none
     between     the elements that go from each of these to the next
     sent        for these, the elements of what experts get and give in a step, forward and backward
+    vocabulary  specifications of a table of words and of the scores of all words, by words
+    words       for these, the elements of what is combined along `model` in a step, forward and backward
     """
 
     name: str
@@ -75,6 +77,8 @@ class Task:
     sent: int = 0
     parts: tuple[tuple[str, ...], ...] = ()
     between: tuple[int, ...] = ()
+    vocabulary: Specs = field(default_factory=dict)
+    words: int = 0
     lr: float = 0.05
     dtype: type[np.floating[Any]] = np.float32
 
@@ -158,6 +162,8 @@ RECIPES = (
     Recipe("accumulation", _data, suits=lambda task: not task.statistics, schedule="1f1b"),
     Recipe("tensor parallel", lambda n: {"model": n}, lambda task: dist.ByName(task.tensor), None, (),
            lambda task: bool(task.tensor)),
+    Recipe("vocabulary parallel", lambda n: {"model": n},
+           lambda task: dist.ByName({**task.tensor, **task.vocabulary}), None, (), lambda task: bool(task.vocabulary)),
     Recipe("data and tensor", lambda n: _two(n, "model"), lambda task: dist.ByName(task.tensor),
            suits=lambda task: bool(task.tensor)),
     Recipe("ZeRO 3 and tensor", lambda n: _two(n, "model"),
@@ -210,7 +216,8 @@ def _images(size: int, steps: int) -> Iterator[Batch]:
 
 
 def _gpt() -> nn.Module:
-    model: nn.Module = gpt.GPT(dataclasses.replace(GPT, vocabulary=len(gpt.load().alphabet)))
+    words = -(-len(gpt.load().alphabet) // 8) * 8          # a multiple of the ranks, as is usual
+    model: nn.Module = gpt.GPT(dataclasses.replace(GPT, vocabulary=words))
     return model
 
 
@@ -230,7 +237,9 @@ TASKS = (
          digits.loss, combined=64 * 64, parts=(("hidden",), ("narrow", "scores")), between=(64 * 128,)),
     Task("gpt", _gpt, _text, 16, {"*mlp.c_fc.*": ("model",), "*mlp.c_proj.weight": (None, "model")}, _gpt_loss,
          combined=2 * 2 * 16 * 32 * 64, gathered=2 * 2 * 16 * 32 * 64,
-         parts=(("wte", "wpe"), ("h.0",), ("h.1",), ("ln_f", "lm_head")), between=(16 * 32 * 64,) * 3),
+         parts=(("wte", "wpe"), ("h.0",), ("h.1",), ("ln_f", "lm_head")), between=(16 * 32 * 64,) * 3,
+         # of each word its features, the greatest score, the sum and the score of the next one; and back the features
+         vocabulary={"wte.weight": ("model",), "lm_head.weight": ("model",)}, words=16 * 32 * (2 * 64 + 3)),
     # 16 values in the last norms of a microbatch: with 4, rounding decides; f64: in f32 it does about a relu
     Task("resnet18", lambda: resnet18.ResNet18(8, (8, 16, 16, 32)).double(), _images, 64,
          {"layer*.conv1.weight": ("model",), "layer*.bn1.[!n]*": ("model",), "layer*.conv2.weight": (None, "model")},
@@ -465,7 +474,8 @@ def theory(task: Task, recipe: Recipe, ranks: int) -> int | None:
     weights: int = apart + sum(p.nbytes // (model if model > 1 and _fits(name, task.tensor) else 1)
                        for name, p in initial(task).named_parameters() if not (experts and _fits(name, task.experts)))
     out = 2 * (batch - 1) * (weights + task.bytes * task.statistics * recipe.microbatches) // batch
-    out += 2 * (model - 1) * task.bytes * task.combined // model // axes.get("data", 1) if model > 1 else 0
+    combined = task.combined + (task.words if recipe.name == "vocabulary parallel" else 0)
+    out += 2 * (model - 1) * task.bytes * combined // model // axes.get("data", 1) if model > 1 else 0
     out += 2 * (sequence - 1) * task.bytes * task.gathered // sequence // axes.get("data", 1)
     return out + (task.bytes * task.sent * (batch - 1) // batch // batch if experts else 0)
 

@@ -82,6 +82,16 @@ class TensorOp(FusionInterface, pure=True):
         """Build the operation on the shards of its operands; `shape` is that of the result's shard."""
         return self.with_operands(operands)
 
+    def block_axis(self) -> int | None:
+        """The axis of the first operand in which other operands give positions, if the operation can be built on a
+        block of it; None if there is none."""
+        return None
+
+    def on_block(self, operands: Sequence[Value], start: Value) -> Value:
+        """Build the operation on a block of that axis, which begins at a position: positions elsewhere give zeros, or
+        change nothing."""
+        raise NotImplementedError
+
     def with_operands(self, operands: Sequence[Value], **attrs: Any) -> Op:
         """Build the operation on other operands, with some attributes changed, at the insertion point."""
         op = type(self).make(operands, {**self.attrs, **attrs}, None, segments=self.segments, loc=self.loc)

@@ -15,8 +15,12 @@ from mlc.dialects.tensor.base import (
     along_axes,
     batch_axis_first,
     broadcast_to,
+    cast,
+    compare,
+    full,
     kind,
     reshape,
+    select,
     shape_text,
     zeros,
 )
@@ -28,7 +32,7 @@ from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim, product
-from mlc.ir.types import TensorType
+from mlc.ir.types import TensorType, i64
 
 
 class _Pick(TensorOp):
@@ -43,6 +47,24 @@ class _Pick(TensorOp):
     iteration = Iteration.INDEXED
     moves_elements = False
     checked_operand = 1
+
+    def block_axis(self) -> int | None:
+        return None if kind(self.x.type.dtype) == "complex" else self.axis
+
+    def on_block(self, operands: Sequence[Value], start: Value) -> Value:
+        x, indices = operands
+        at, here = in_block(indices, self.x.type.shape[self.axis], x.type.shape[self.axis], start)
+        found: Value = type(self)(x, at, self.axis).result
+        return select(self.for_each(here, found), found, full(0, found))
+
+    def for_each(self, here: Value, found: Value) -> Value:
+        """What is known of each index, for each element that is picked."""
+        raise NotImplementedError
+
+    @property
+    def combines(self) -> str:
+        """How results of the blocks of the axis combine: all but one are zeros."""
+        return "" if self.block_axis() is None else "or" if kind(self.x.type.dtype) == "bool" else "add"
 
     def operand_types(self) -> tuple[TensorType, TensorType]:
         x, indices = self.tensors()
@@ -67,6 +89,28 @@ def positions(op: TensorOp, x: Array, indices: Array, axis: int) -> Array:
     return indices.astype(np.int64)
 
 
+def in_block(indices: Value, whole: Dim, block: Dim, start: Value) -> tuple[Value, Value]:
+    """Positions in an axis as those in a block of it, and whether they are there.
+
+    Positions in other blocks become 0. Those that are out of range stay so, and are refused as ever.
+    """
+    indices = cast(indices, i64)
+    local = tensor.Sub(indices, broadcast_to(start, indices.type.shape)).result
+    zero = full(0, indices)
+
+    def within(x: Value, n: Dim) -> Value:
+        return tensor.And(compare("ge", x, zero), compare("lt", x, full(n, x))).result
+
+    here = within(local, block)
+    return select(here, local, select(within(indices, whole), zero, indices)), here
+
+
+def spread(here: Value, axis: int, shape: Sequence[Dim]) -> Value:
+    """What is known of each index, for each element of a tensor that has the axes of the indices from `axis` on."""
+    after = len(shape) - axis - here.type.rank
+    return broadcast_to(reshape(here, (*[1] * axis, *here.type.shape, *[1] * after)), shape)
+
+
 class Take(_Pick, name="tensor.take"):
     """result[a, i, b] = x[a, indices[i], b], where a are the axes of x before axis and b those after it
 
@@ -74,10 +118,13 @@ class Take(_Pick, name="tensor.take"):
     """
 
     def sharding_rule(self) -> ShardingRule:
-        """All axes but the one that elements are picked along."""
+        """All axes; along that which elements are picked along, each rank picks those of its block."""
         x, indices = ([(side, axis) for axis in range(v.type.rank)] for side, v in zip("xi", self.operands))
         before, after = x[: self.axis], x[self.axis + 1:]
-        return labelled(self, [[*before, None, *after], indices], [*before, *indices, *after])
+        return labelled(self, [x, indices], [*before, *indices, *after], self.combines)
+
+    def for_each(self, here: Value, found: Value) -> Value:
+        return spread(here, self.axis, found.type.shape)
 
     def infer(self) -> TensorType:
         x, indices = self.operand_types()
@@ -109,9 +156,12 @@ class TakeAlong(_Pick, name="tensor.take_along"):
     """
 
     def sharding_rule(self) -> ShardingRule:
-        """All axes of the indices, but of x not the one that elements are picked along."""
+        """All axes; along that which elements are picked along, each rank picks those of its block."""
         axes = range(self.x.type.rank)
-        return labelled(self, [[None if a == self.axis else a for a in axes], axes], axes)
+        return labelled(self, [[("x", a) if a == self.axis else a for a in axes], axes], axes, self.combines)
+
+    def for_each(self, here: Value, found: Value) -> Value:
+        return here
 
     def infer(self) -> TensorType:
         x, indices = self.operand_types()

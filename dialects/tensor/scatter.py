@@ -27,7 +27,7 @@ from mlc.dialects.tensor.base import (
     shape_text,
     with_batch_axis,
 )
-from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
+from mlc.dialects.tensor.index import Take, TakeAlong, along, in_block, positions, spread
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.sharding_rule import ShardingRule, labelled
 from mlc.dialects.tensor.slicing import Slice
@@ -65,6 +65,19 @@ class Scattering(TensorOp):
     def combining(self) -> CombiningKind | None:
         """The combining kind of updates; None if they replace the old value."""
         return None if self.kind == "set" else CombiningKind.of(self.kind, self.x.type.dtype)
+
+    def block_axis(self) -> int | None:
+        return self.axis if self.kind == "add" else None
+
+    def on_block(self, operands: Sequence[Value], start: Value) -> Value:
+        x, indices, updates = operands
+        at, here = in_block(indices, self.x.type.shape[self.axis], x.type.shape[self.axis], start)
+        kept = select(self.for_each(here, updates), updates, full(0, updates))
+        return type(self)(x, at, kept, self.axis, self.kind).result
+
+    def for_each(self, here: Value, updates: Value) -> Value:
+        """What is known of each index, for each element of the updates."""
+        raise NotImplementedError
 
     def iterator_types(self) -> tuple[str, ...]:
         return tuple(self.iteration.iterator_type if d == self.axis else "parallel" for d in range(self.x.type.rank))
@@ -162,11 +175,16 @@ class Scatter(Scattering, name="tensor.scatter"):
     """
 
     def sharding_rule(self) -> ShardingRule:
-        """The other axes; and the updates, if they are added to zeros, so that partial results add up."""
+        """The other axes; the axis itself, if updates are added: each rank adds those of its block; and the updates, if
+        they are added to zeros, so that partial results add up."""
         x, indices = ([(side, axis) for axis in range(v.type.rank)] for side, v in zip("xi", self.operands))
         before, after = x[: self.axis], x[self.axis + 1:]
-        return labelled(self, [[*before, None, *after], indices, [*before, *indices, *after]],
-                        [*before, None, *after], "add" if self.kind == "add" and is_splat(self.x, 0) else "")
+        whole = x if self.kind == "add" else [*before, None, *after]
+        return labelled(self, [whole, indices, [*before, *indices, *after]], whole,
+                        "add" if self.kind == "add" and is_splat(self.x, 0) else "")
+
+    def for_each(self, here: Value, updates: Value) -> Value:
+        return spread(here, self.axis, updates.type.shape)
 
     def infer(self) -> TensorType:
         x, indices, updates = self.operand_types()
@@ -211,10 +229,14 @@ class ScatterAlong(Scattering, name="tensor.scatter_along"):
 
     def sharding_rule(self) -> ShardingRule:
         """As of a scatter; other axes are divided only where the updates are as long as x."""
-        axes = [None if a == self.axis else a for a in range(self.x.type.rank)]
+        block = "block" if self.kind == "add" else None
+        axes = [block if a == self.axis else a for a in range(self.x.type.rank)]
         updates = [("updates", a) if a == self.axis else a for a in range(self.x.type.rank)]
         return labelled(self, [axes, updates, updates], axes,
                         "add" if self.kind == "add" and is_splat(self.x, 0) else "")
+
+    def for_each(self, here: Value, updates: Value) -> Value:
+        return here
 
     def infer(self) -> TensorType:
         x, indices, updates = self.operand_types()
