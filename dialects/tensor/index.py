@@ -58,7 +58,7 @@ class _Pick(TensorOp):
         return select(self.for_each(here, found), found, full(0, found))
 
     def for_each(self, here: Value, found: Value) -> Value:
-        """What is known of each index, for each element that is picked."""
+        """A fact about each index, for each element that is picked."""
         raise NotImplementedError
 
     @property
@@ -106,7 +106,7 @@ def in_block(indices: Value, whole: Dim, block: Dim, start: Value) -> tuple[Valu
 
 
 def spread(here: Value, axis: int, shape: Sequence[Dim]) -> Value:
-    """What is known of each index, for each element of a tensor that has the axes of the indices from `axis` on."""
+    """A fact about each index, for each element of a tensor that has the axes of the indices from `axis` on."""
     after = len(shape) - axis - here.type.rank
     return broadcast_to(reshape(here, (*[1] * axis, *here.type.shape, *[1] * after)), shape)
 

@@ -76,7 +76,7 @@ class Scattering(TensorOp):
         return type(self)(x, at, kept, self.axis, self.kind).result
 
     def for_each(self, here: Value, updates: Value) -> Value:
-        """What is known of each index, for each element of the updates."""
+        """A fact about each index, for each element of the updates."""
         raise NotImplementedError
 
     def iterator_types(self) -> tuple[str, ...]:
