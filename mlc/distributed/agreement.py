@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mlc.distributed.groups import ProcessGroup
 
 
-
 def agree(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | None = None) -> None:
     """Wait for the call of each rank of the group; RankError if they differ (MLC0972) or one is missing (MLC0971)."""
     begin(group, call, loc, tag, timeout)()
