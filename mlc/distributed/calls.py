@@ -179,7 +179,7 @@ def check_count(name: str, given: Sequence[Any], count: int) -> None:
 
 
 def check_like(name: str, given: Sequence[Any], wanted: Sequence[tuple[Any, tuple[int, ...]]]) -> None:
-    """RankError if there are not as many tensors as expected, of these element types and shapes, in one memory."""
+    """RankError if there are not as many tensors as expected, of these element types and shapes."""
     check_count(name, given, len(wanted))
     for i, (x, (dtype, shape)) in enumerate(zip(given, wanted)):
         if x.dtype != dtype or x.shape != shape:

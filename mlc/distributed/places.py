@@ -18,6 +18,7 @@ from mlc.backends.transport import collectives, rooted
 from mlc.backends.transport.nccl import Span, Submitted, Work, communicators
 from mlc.backends.transport.transport import Array
 from mlc.distributed.reduction import ReduceOp
+from mlc.distributed.work import Ending
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.memory import DeviceArray
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-class Place(Protocol):
+class Place(Ending, Protocol):
     """The memory that the arrays of a call are in."""
 
     def all_reduce(self, x: Any, op: ReduceOp) -> Callable[[], Any]:
@@ -64,12 +65,6 @@ class Place(Protocol):
 
     def join(self) -> None:
         """Have what this thread computes from now on see the result."""
-
-    def is_done(self) -> bool:
-        """Whether the result of work that has returned is there."""
-
-    def seen(self) -> None:
-        """Its error is raised where somebody waits for it."""
 
 
 class OnHost:
