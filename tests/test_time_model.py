@@ -44,19 +44,33 @@ def test_a_segment_takes_the_time_of_the_bytes_that_it_moves() -> None:
     assert dist.report(lambda x: x + 1, x).time(slow).total == pytest.approx(0.5 + 8000 / 1e6)
 
 
-@pytest.mark.parametrize(("share", "slower"), [(1.0, 1.0), (0.5, 2.0)])
-def test_ranks_share_the_processors_of_their_host(share: float, slower: float) -> None:
-    """Two positions of equal work, of which the second waits for the first: then one rank of each pair is at work."""
-    machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, share=share)
+@pytest.mark.parametrize(("processors", "slower"), [(0, 1.0), (1, 2.0), (2, 1.0)])
+def test_ranks_share_the_processors_of_their_host(processors: int, slower: float) -> None:
+    """Two positions of equal work, of which the second waits for the first: then one of the two ranks is at work."""
+    machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, host=2, processors=processors)
     work = SegmentCost(3, 0)
     message = [dist.Communication(kind, ("stage",), 1, None, 2, 0) for kind in ("send", "recv")]
-    together = simulated([[work], [work]], [0.0, 0.0], machine)
+    together = simulated([[work], [work]], [0.0, 0.0], machine, [[0], [1]])
     assert (together.compute, together.total) == (3 * slower, 3 * slower)
-    one_by_one = simulated([[work, message[0]], [message[1], work]], [0.0, 0.0], machine)
-    assert one_by_one.total == pytest.approx(6) and one_by_one.waiting == pytest.approx(3)
-    polling = replace(machine, polling=share / 2)          # of what the two have, a quarter: the rest is less than one
-    left = min(1.0, 2 * share - share / 2)
-    assert simulated([[work, message[0]], [message[1], work]], [0.0, 0.0], polling).total == pytest.approx(6 / left)
+    one_by_one: list[list[Any]] = [[work, message[0]], [message[1], work]]
+    found = simulated(one_by_one, [0.0, 0.0], machine, [[0], [1]])
+    assert found.total == pytest.approx(6) and found.waiting == pytest.approx(3)
+    polling = replace(machine, polling=0.25)               # of which the other has three quarters, on the same one
+    assert simulated(one_by_one, [0.0, 0.0], polling, [[0], [1]]).total == pytest.approx(6 if slower == 1 else 8)
+
+
+@pytest.mark.parametrize(("ranks", "total"), [([[0, 1], [2, 3]], 12), ([[0, 2], [1, 3]], 6), ([[0], [3]], 6)])
+def test_no_rank_leaves_its_processor_for_an_idle_one(ranks: list[list[int]], total: float) -> None:
+    """Of two positions, the second waits for the first: if the two ranks of each are on one processor, one is idle."""
+    machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, host=4, processors=2)
+    send, receive = (dist.Communication(kind, ("stage",), 1, None, 2, 0) for kind in ("send", "recv"))
+    work = SegmentCost(3, 0)
+    assert simulated([[work, send], [receive, work]], [0.0, 0.0], machine, ranks).total == pytest.approx(total)
+
+
+def test_three_ranks_on_two_processors_wait_for_the_two_that_share_one() -> None:
+    machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, host=3, processors=2)
+    assert simulated([[SegmentCost(3, 0)]], [0.0], machine, [[0, 1, 2]]).total == 6
 
 
 def test_a_message_takes_the_processors_of_both_ends() -> None:
@@ -135,7 +149,7 @@ def test_the_speed_of_ranks_is_measured_by_all_of_them(monkeypatch: pytest.Monke
     monkeypatch.setattr(measured, "_SHORT", 5)
     for machine in threads.run(2, lambda rank: dist.measured_machine(dist.mesh({"a": 2}))):
         assert min(machine.flops, machine.memory, machine.copying) > 1e5 and machine.overhead < 5
-        assert machine.network == math.inf and 0 < machine.share <= 1
+        assert (machine.network, machine.host) == (math.inf, 2) and machine.processors > 0
 
 
 def test_the_segments_of_all_positions_are_measured() -> None:

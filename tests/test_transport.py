@@ -217,7 +217,8 @@ def test_kinds_that_an_element_type_does_not_have(kind: str, dtype: Any) -> None
 
 
 @pytest.mark.parametrize(("allowed", "wanted"), [
-    ([{1, 2}] * 4, [1, 2, 1, 2]), ([{0, 1}] * 2, [None, None]), ([{5}] * 2, [5, 5]), ([{0}, {1}], [None, None])])
+    ([{1, 2}] * 4, [1, 1, 2, 2]), ([{1, 2}] * 3, [1, 1, 2]), ([{0, 1}] * 2, [None, None]), ([{5}] * 2, [5, 5]),
+    ([{0}, {1}], [None, None])])
 def test_ranks_that_outnumber_the_processors_take_one_each(allowed: list[set[int]], wanted: list[int | None]) -> None:
     assert [mpi.own_processor(allowed, number) for number in range(len(allowed))] == wanted
 

@@ -5,8 +5,8 @@ and now and then the messages of other ranks about themselves, which have a comm
 yields the processor to ranks that have no other, and naps once it has waited for long. A thread beside which its rank
 computes, or runs another collective, naps from the start.
 
-Ranks that outnumber the processors of their host take one each, in turns: left to the system, they change processors at
-every nap, two are often on one while another is idle, and they find their data in the caches of the wrong one.
+Ranks that outnumber the processors of their host stay on one each: left to the system, they change processors at every
+nap, two are often on one while another is idle, and they find their data in the caches of the wrong one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.mailbox import Mailbox, check_size
-from mlc.backends.transport.transport import Array, Transport, as_bytes
+from mlc.backends.transport.transport import Array, Transport, as_bytes, of_host
 
 _FAILED, _LEFT = 1, 2
 """Tags of messages about the rank itself."""
@@ -131,7 +131,7 @@ def own_processor(allowed: Sequence[set[int]], number: int) -> int | None:
     """
     shared = sorted(allowed[number])
     alike = all(other == allowed[number] for other in allowed)
-    return shared[number % len(shared)] if alike and len(allowed) > len(shared) else None
+    return shared[of_host(number, len(allowed), len(shared))] if alike and len(allowed) > len(shared) else None
 
 
 class _Request:

@@ -202,3 +202,12 @@ def as_bytes(array: Array) -> NDArray[np.uint8]:
     """The memory of a contiguous array as bytes."""
     assert array.flags.c_contiguous, "a message is one piece of memory"
     return array.reshape(-1).view(np.uint8)
+
+
+def of_host(number: int, ranks: int, processors: int) -> int:
+    """Which of the processors of a host rank `number` of its ranks has, where ranks outnumber processors.
+
+    Consecutive ranks share one. They are those of the last axis of a mesh, as the stages of a pipeline whose batches
+    are divided, too: while some stages wait for others, no processor is idle.
+    """
+    return number * processors // ranks

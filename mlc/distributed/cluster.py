@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 class Cluster(Machine):
     """The speed of the ranks of many hosts, of the links between them, and how reliable they are.
 
-    Consecutive ranks are on one host.
-
     Args:
         flops: As of `Machine`.
         memory: As of `Machine`.
@@ -46,12 +44,12 @@ class Cluster(Machine):
         copying: As of `Machine`, likewise.
         begin: As of `Machine`.
         array: As of `Machine`.
-        share: As of `Machine`.
         polling: As of `Machine`.
         refill: As of `Machine`.
         cache: As of `Machine`.
         setup: As of `Machine`, likewise.
-        host: Ranks of a host.
+        host: As of `Machine`.
+        processors: As of `Machine`.
         near_latency: Seconds that a message is on its way between ranks of a host.
         near_network: Bytes that a rank sends to others of its host in a second.
         jitter: Standard deviation of the time of a segment among ranks, in proportion. All wait for the slowest, which
@@ -69,7 +67,6 @@ class Cluster(Machine):
         True
     """
 
-    host: int = 1
     near_latency: float = 0.0
     near_network: float = math.inf
     jitter: float = 0.0

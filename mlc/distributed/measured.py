@@ -145,13 +145,14 @@ def _check_on_cpu(mesh: RankMesh) -> None:
 def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
     """A function that measures the ranks of a mesh, again at each call: everything is compiled before."""
     _check_on_cpu(mesh._ranks)
-    transport, share, n = mesh._ranks.transport, _share(mesh._ranks), 512
+    transport, host, n = mesh._ranks.transport, _on_host(mesh._ranks), 512
+    share = 1 / max(1, -(-host // transport.processors))   # of a processor, for a rank of those that most have
     rng = np.random.default_rng(0)
     square, long = (wrap(rng.standard_normal(shape).astype(np.float32)) for shape in ((n, n), (1 << 21,)))
     empty = wrap(np.zeros(1, np.float32))
     add: Any = Compiled(lambda x: x + 1)
     product: Any = Compiled(lambda x: x @ x)
-    near = _on_host(mesh._ranks) == transport.size         # else a network is between them
+    near = host == transport.size                          # else a network is between them
     around, collectives = _around(device_mesh.mesh({"rank": transport.size})), _collectives(mesh._ranks, share, near)
 
     def measured() -> Machine:
@@ -159,8 +160,8 @@ def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
         return Machine(2 * n**3 / max(1e-9, _busy(lambda: product(square)) - call),
                        2 * long.nbytes / max(1e-9, _busy(lambda: add(long)) - call),
                        0.0 if near else sent.message, math.inf if near else 1 / sent.byte, call,
-                       sent.message / 2 if near else 0.0, 1 / sent.byte if near else math.inf, begin, array, share,
-                       _polling(mesh._ranks, share), refill, _CACHE, sent.setup)
+                       sent.message / 2 if near else 0.0, 1 / sent.byte if near else math.inf, begin, array,
+                       _polling(mesh._ranks, share), refill, _CACHE, sent.setup, host, transport.processors)
 
     return measured
 
@@ -326,8 +327,3 @@ def _clock() -> Callable[[], float]:
 def _on_host(mesh: RankMesh) -> int:
     """The number of ranks on the host of this one."""
     return mesh.transport.size if mesh.transport.backend == "threads" else len(mesh.neighbours)
-
-
-def _share(mesh: RankMesh) -> float:
-    """The processors that there are for each rank of this host, at most one."""
-    return min(1.0, mesh.transport.processors / _on_host(mesh))

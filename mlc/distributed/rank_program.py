@@ -77,6 +77,7 @@ class Report:
         positions: The costs at each position of a pipeline; the others are those of the rank that holds most.
         work: Segments, collectives and messages in their order; of a pipeline, each position has its own.
         arrays: Number of arrays that the function takes and gives, also those of other ranks.
+        ranks: Numbers of the ranks that these are the costs of.
 
     Example:
         >>> mlc.distributed.Report({"data": 2}, 8, 4, 0, (), ()).sent
@@ -92,6 +93,7 @@ class Report:
     positions: tuple[Report, ...] = ()
     work: tuple[Work, ...] = ()
     arrays: int = 0
+    ranks: tuple[int, ...] = ()
 
     @property
     def held(self) -> int:
@@ -120,7 +122,8 @@ class Report:
         machine = machine.placed(self.shape)
         agreed = machine.agreement(prod(self.shape.values())) if self.collectives else 0.0
         parts = self.positions or (self,)
-        return simulated([p.work for p in parts], [agreed + machine.around(p.arrays) for p in parts], machine)
+        return simulated([p.work for p in parts], [agreed + machine.around(p.arrays) for p in parts], machine,
+                         [p.ranks for p in parts])
 
     def __str__(self) -> str:
         if self.positions:
@@ -172,16 +175,16 @@ def prepared(f: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any
     """A function that reports the costs of `f`, compiled once, with the times of segments by the timer it is given."""
     module, mesh, arrays = _partitioned(f, args, keywords)
     placed, names = [placement_of(x) for x in arrays], program_names(module, "main", mesh.topology)
-    ranks = [names.index(name) for name in dict.fromkeys(names)]
-    programs = [RankProgram(module, "main", mesh, placed, rank) for rank in ranks]
+    alike = [tuple(rank for rank, other in enumerate(names) if other == name) for name in dict.fromkeys(names)]
+    programs = [RankProgram(module, "main", mesh, placed, ranks[0]) for ranks in alike]
     messages = [[step.op for step in p.steps if isinstance(step.op, shard.Message)] for p in programs]
 
     def reported(timer: Timer) -> Report:
-        found = [_report(program, _held(arrays, placed, mesh, rank), messages, timer(program))
-                 for program, rank in zip(programs, ranks)]
+        found = [replace(_report(program, _held(arrays, placed, mesh, ranks[0]), messages, timer(program)), ranks=ranks)
+                 for program, ranks in zip(programs, alike)]
         if len(found) == 1:
             return found[0]
-        return replace(max(found, key=lambda r: r.held), positions=tuple(found), work=())
+        return replace(max(found, key=lambda r: r.held), positions=tuple(found), work=(), ranks=())
 
     return reported
 

@@ -1,12 +1,14 @@
 """The ranks of a program at work, simulated: what each computes and sends in its order, and waits for.
 
 Ranks at equal positions have equal programs and are at work at equal times, so one of each position stands for all.
-Where the ranks of a host outnumber its processors, those that are not waiting share evenly what the others leave.
+Where the ranks of a host outnumber its processors, each stays on one: those on the same that are not waiting share
+evenly what the others leave, also while another processor has nothing to do.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -80,18 +82,29 @@ class _Position:
     hidden: float = 0.0
 
 
-def simulated(positions: Sequence[Sequence[Work]], before: Sequence[float], machine: Machine) -> Timing:
-    """The time of a program with other work at each position, after so many processor seconds of the call itself."""
+def simulated(positions: Sequence[Sequence[Work]], before: Sequence[float], machine: Machine,
+              ranks: Sequence[Sequence[int]] = ()) -> Timing:
+    """The time of a program with other work at each position, after so many processor seconds of the call itself.
+
+    ranks  the ranks at each position; none if each has a processor of its own
+    """
     return _Simulation([_Position(list(reversed(work)), seconds, True) for work, seconds in zip(positions, before)],
-                       machine).run()
+                       machine, ranks).run()
 
 
 class _Simulation:
-    """Positions at work, at a time."""
+    """Positions at work, at a time.
 
-    def __init__(self, positions: Sequence[_Position], machine: Machine) -> None:
+    sharing  for each processor that several ranks have, those of each position
+    """
+
+    def __init__(self, positions: Sequence[_Position], machine: Machine, ranks: Sequence[Sequence[int]]) -> None:
         self.positions, self.machine, self.now = positions, machine, 0.0
-        self.processors = len(positions) * machine.share
+        sharing: dict[int, Counter[int]] = {}
+        for position, its in enumerate(ranks):
+            for rank in its:
+                sharing.setdefault(machine.processor(rank), Counter())[position] += 1
+        self.sharing = [counts for counts in sharing.values() if counts.total() > 1]
         self.arrived: dict[int, tuple[float, int]] = {}    # messages, by tag: when they are there, and their bytes
 
     def run(self) -> Timing:
@@ -99,27 +112,37 @@ class _Simulation:
         while True:
             while any(self._advance(position) for position in self.positions):
                 pass                                       # a message may be there at once
-            running = [p for p in self.positions if p.left > 0]
+            running = [(i, p) for i, p in enumerate(self.positions) if p.left > 0]
             awaited = [at for p in self.positions if p.left == 0 and (at := self._awaited(p)) > self.now]
             if not running and not any(map(math.isfinite, awaited)):
                 assert not any(p.todo for p in self.positions), "no rank waits for ever"
                 break
-            free = self.processors - self.machine.polling * (len(self.positions) - len(running))
-            speed = min(1.0, free / len(running)) if running else 1.0
-            assert speed > 0, "ranks that wait leave some of their processors to others"
-            seconds = min([p.left / speed for p in running] + [at - self.now for at in awaited])
+            speeds = self._speeds()
+            seconds = min([p.left / speeds[i] for i, p in running] + [at - self.now for at in awaited])
             for p in self.positions:
                 if p.left == 0 and p.todo and isinstance(p.todo[-1], Waiting):
                     p.spent[1] += seconds
                     p.hidden -= seconds
             self.now += seconds
-            for p in running:
-                p.left = 0.0 if p.left <= seconds * speed * (1 + 1e-12) else p.left - seconds * speed
+            for i, p in running:
+                done = seconds * speeds[i]
+                p.left = 0.0 if p.left <= done * (1 + 1e-12) else p.left - done
                 p.spent[p.communicates] += seconds
         n = len(self.positions)
         compute, communication = (sum(p.spent[i] for p in self.positions) / n for i in (0, 1))
         return Timing(compute, communication, self.now - compute - communication,
                       sum(p.hidden for p in self.positions) / n)
+
+    def _speeds(self) -> list[float]:
+        """The part of a processor that each position has that is at work: the least of its ranks."""
+        speeds = [1.0] * len(self.positions)
+        for counts in self.sharing:
+            running = sum(n for i, n in counts.items() if self.positions[i].left > 0)
+            free = 1 - self.machine.polling * (counts.total() - running)
+            assert free > 0, "ranks that wait leave some of their processor to others"
+            for i in counts:
+                speeds[i] = min(speeds[i], free / max(1, running))
+        return speeds
 
     def _awaited(self, position: _Position) -> float:
         """The time at which that comes for which a position waits; inf if it waits for nothing that is sent."""

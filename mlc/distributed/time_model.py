@@ -5,8 +5,8 @@ other and few are bound by both, or the time that was measured. A collective tak
 time of its bytes (the alpha-beta model), with the messages of `backends/transport`, and so much of the processors at
 both ends (as in the model LogGP), besides what it takes by itself, and the longer the more segments before it have
 evicted from caches. Between a start and its wait, it takes the longer of its time on the network and that of the
-segments; the processors' part is not hidden. Where the ranks of a host outnumber its processors, they share them
-(`mlc/distributed/simulation.py`).
+segments; the processors' part is not hidden. Where the ranks of a host outnumber its processors, each has one that it
+shares with others (`mlc/distributed/simulation.py`).
 
 Example:
     >>> mesh = mlc.distributed.mesh({"data": 1024}, abstract=True)
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlc.backends.mesh.meshes import DESCRIBED
+from mlc.backends.transport.transport import of_host
 from mlc.passes.analysis.segment_cost import SegmentCost
 
 if TYPE_CHECKING:
@@ -72,14 +73,15 @@ class Machine:
         copying: Bytes in a second that processors copy to and from messages; inf if the network does that.
         begin: Seconds of a call of a function besides its program.
         array: Seconds of each array that it takes or gives, besides its program.
-        share: Processors for each rank: less than 1 where the ranks of a host outnumber them. All other numbers are
-            those of a rank with a processor of its own.
-        polling: Part of a processor that a rank takes while it waits.
+        polling: Part of a processor that a rank takes while it waits for another one on the same processor.
         refill: Seconds in which a processor fetches again what it needs to communicate, after segments that moved
             `cache` bytes.
         cache: Bytes that evict all of that from the caches of a processor.
         setup: Seconds in which the processor of a rank is busy with a collective, besides its messages; with a message
             of a pipeline half as long, at each end.
+        host: Ranks of a host; consecutive ones are on one.
+        processors: Processors of a host, if its ranks outnumber them: consecutive ranks have one. All other numbers are
+            those of a rank with a processor of its own; 0 if all have.
 
     Example:
         >>> mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5).collective(6, 60000)
@@ -95,11 +97,30 @@ class Machine:
     copying: float = math.inf
     begin: float = 0.0
     array: float = 0.0
-    share: float = 1.0
     polling: float = 0.0
     refill: float = 0.0
     cache: float = math.inf
     setup: float = 0.0
+    host: int = 1
+    processors: int = 0
+
+    def processor(self, rank: int) -> int:
+        """The processor of a rank, by its number among those of all hosts.
+
+        Args:
+            rank: Number of the rank.
+
+        Returns:
+            Number of the processor.
+
+        Example:
+            >>> crowded = mlc.distributed.Machine(1e12, 1e11, 1e-6, 1e10, 1e-5, host=4, processors=2)
+            >>> [crowded.processor(rank) for rank in range(8)]
+            [0, 0, 1, 1, 2, 2, 3, 3]
+        """
+        if not 0 < self.processors < self.host:
+            return rank
+        return rank // self.host * self.processors + of_host(rank % self.host, self.host, self.processors)
 
     def segment(self, cost: SegmentCost) -> float:
         """The processor seconds of a segment.
