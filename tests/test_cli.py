@@ -41,7 +41,7 @@ def run(sample_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 
 def process(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "mlc.tools.cli", *words], cwd=folder, env=ENVIRONMENT, text=True,
+    return subprocess.run([sys.executable, "-m", "mlc", *words], cwd=folder, env=ENVIRONMENT, text=True,
                           capture_output=True, timeout=120)
 
 

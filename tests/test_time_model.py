@@ -68,6 +68,18 @@ def test_no_rank_leaves_its_processor_for_an_idle_one(ranks: list[list[int]], to
     assert simulated([[work, send], [receive, work]], [0.0, 0.0], machine, ranks).total == pytest.approx(total)
 
 
+def test_ranks_with_one_program_end_a_segment_one_after_the_other() -> None:
+    """While one of three computes, one of them waits in the mean, and so all get three quarters of their processor."""
+    machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, host=3, processors=1, polling=0.25)
+    assert simulated([[SegmentCost(3, 0)]], [0.0], machine, [[0, 1, 2]]).total == pytest.approx(9 / 0.75)
+
+
+def test_what_others_compute_on_the_same_processor_evicts_too() -> None:
+    machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, refill=2.0, cache=100, host=2, processors=1)
+    sum_ = dist.Communication("all_reduce", ("data",), 0, None, 2)
+    assert simulated([[SegmentCost(1, 25), sum_]], [0.0], machine, [[0, 1]]).total == 2 * (1 + 2.0 * 0.5)
+
+
 def test_three_ranks_on_two_processors_wait_for_the_two_that_share_one() -> None:
     machine = dist.Machine(1.0, 1e30, 0.0, 1e30, 0.0, host=3, processors=2)
     assert simulated([[SegmentCost(3, 0)]], [0.0], machine, [[0, 1, 2]]).total == 6

@@ -41,11 +41,12 @@ from mlc.optim import SGD
 _LONG, _SHORT, _ROUNDS = 10, 50, 5
 """Times that what takes milliseconds is measured, and what takes less, in so many rounds."""
 _READ = 1 << 20
-"""Bytes that are read between two segments, and evict some of what they use from the processor's own caches."""
+"""Bytes that are read between two segments, and evict some of what they use from the processor's own caches; all of
+them where other ranks compute in between, on the same one."""
 _CACHE = 1 << 22
 """Bytes that, once read, leave nothing of what was there before in a processor's own caches: twice as many as these
 have, 2 MiB at most so far."""
-_elsewhere = np.ones(_READ, np.uint8)                      # zeros that nobody has written are all one page of memory
+_elsewhere = np.ones(_CACHE, np.uint8)                     # zeros that nobody has written are all one page of memory
 _LATE = 1e-3
 """Seconds by which a rank is late to see what waiting takes: about as long as in a step."""
 _MANY, _CHAIN = 16, 8
@@ -89,13 +90,14 @@ def _segment_seconds(program: RankProgram, evict: bool = True) -> dict[str, floa
     """
     _check_on_cpu(program.mesh)
     now = _clock()
+    elsewhere = _elsewhere[:_READ if _crowd(program.mesh) == 1 else None]
     found: dict[str, list[float]] = {}
     for _ in range(_LONG):
         values: list[Any] = [_zeros(value) for value in program.function.args] + [None] * program.slots
         for step in program.steps:
             if not isinstance(step.op, func.Call):
                 if evict:
-                    _elsewhere.sum()
+                    elsewhere.sum()
                 for slot, result in zip(step.gives, step.op.results):
                     values[slot] = None if isinstance(result.type, RequestType) else _zeros(result)
             else:
@@ -146,7 +148,7 @@ def machine_meter(mesh: DeviceMesh) -> Callable[[], Machine]:
     """A function that measures the ranks of a mesh, again at each call: everything is compiled before."""
     _check_on_cpu(mesh._ranks)
     transport, host, n = mesh._ranks.transport, _on_host(mesh._ranks), 512
-    share = 1 / max(1, -(-host // transport.processors))   # of a processor, for a rank of those that most have
+    share = 1 / _crowd(mesh._ranks)
     rng = np.random.default_rng(0)
     square, long = (wrap(rng.standard_normal(shape).astype(np.float32)) for shape in ((n, n), (1 << 21,)))
     empty = wrap(np.zeros(1, np.float32))
@@ -258,7 +260,7 @@ def _polling(mesh: RankMesh, share: float) -> float:
         mesh.transport.barrier()
         start, used = time.perf_counter(), time.thread_time()
         while mesh.transport.rank == late and time.perf_counter() < start + _LATE:
-            _elsewhere.sum()
+            _elsewhere[:_READ].sum()
         mesh.transport.barrier()
         if mesh.transport.rank != late:
             found.append((time.thread_time() - used) / (time.perf_counter() - start))
@@ -327,3 +329,8 @@ def _clock() -> Callable[[], float]:
 def _on_host(mesh: RankMesh) -> int:
     """The number of ranks on the host of this one."""
     return mesh.transport.size if mesh.transport.backend == "threads" else len(mesh.neighbours)
+
+
+def _crowd(mesh: RankMesh) -> int:
+    """The number of ranks on a processor, where most are."""
+    return 1 if mesh.carrier is None else -(-_on_host(mesh) // mesh.transport.processors)

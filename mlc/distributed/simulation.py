@@ -69,6 +69,7 @@ class _Position:
     link     when what it has sent last has left
     on_way   collectives that it has begun, by request: the collective, and when it is done
     hidden   seconds in which collectives are on their way and nobody waits for them
+    crowd    ranks on its processor, where most are: between two of its segments run those of the others
     """
 
     todo: list[Work]
@@ -80,6 +81,7 @@ class _Position:
     link: float = 0.0
     on_way: dict[int, tuple[Communication, float]] = field(default_factory=dict)
     hidden: float = 0.0
+    crowd: int = 1
 
 
 def simulated(positions: Sequence[Sequence[Work]], before: Sequence[float], machine: Machine,
@@ -105,6 +107,9 @@ class _Simulation:
             for rank in its:
                 sharing.setdefault(machine.processor(rank), Counter())[position] += 1
         self.sharing = [counts for counts in sharing.values() if counts.total() > 1]
+        for counts in self.sharing:
+            for i in counts:
+                positions[i].crowd = max(positions[i].crowd, counts.total())
         self.arrived: dict[int, tuple[float, int]] = {}    # messages, by tag: when they are there, and their bytes
 
     def run(self) -> Timing:
@@ -134,11 +139,16 @@ class _Simulation:
                       sum(p.hidden for p in self.positions) / n)
 
     def _speeds(self) -> list[float]:
-        """The part of a processor that each position has that is at work: the least of its ranks."""
+        """The part of a processor that each position has that is at work: the least of its ranks.
+
+        Ranks at one position that share a processor end a segment one after the other; those that have, wait.
+        """
         speeds = [1.0] * len(self.positions)
         for counts in self.sharing:
-            running = sum(n for i, n in counts.items() if self.positions[i].left > 0)
-            free = 1 - self.machine.polling * (counts.total() - running)
+            at_work = {i: n for i, n in counts.items() if self.positions[i].left > 0}
+            running = sum(at_work.values())
+            turns = sum((n - 1) / 2 for i, n in at_work.items() if not self.positions[i].communicates)
+            free = 1 - self.machine.polling * (counts.total() - running + turns)
             assert free > 0, "ranks that wait leave some of their processor to others"
             for i in counts:
                 speeds[i] = min(speeds[i], free / max(1, running))
@@ -167,7 +177,7 @@ class _Simulation:
         position.communicates = not isinstance(step, SegmentCost)
         if isinstance(step, SegmentCost):
             position.left = self.machine.segment(step)
-            position.moved += step.moved
+            position.moved += step.moved * position.crowd
             return True
         position.left, position.moved = self.machine.refilled(position.moved), 0
         if isinstance(step, Waiting):
