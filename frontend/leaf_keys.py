@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ class Same:
 
 
 _BY_VALUE = frozenset({int, bool, str, bytes, type(None), types.MethodType})
+PLAIN = frozenset({int, float, bool, str, type(None)})
+"""Immutable classes whose objects have no parts."""
 _OURS = ("mlc", "numpy")
 
 
@@ -81,18 +84,40 @@ class Keys(tuple[Any, ...]):
 
 
 class KeysOf(Keys):
-    """The keys of an OrderedDict, a Counter or a defaultdict, of which it makes another one."""
+    """The keys of a dict of another class, of which it makes another one.
 
-    like: dict[Any, Any]                                   # an empty one
+    kind     the class
+    given    what the class is called with: the factory of a defaultdict
+    settled  its attributes that are numbers or texts
+    """
+
+    kind: type[dict[Any, Any]]
+    given: tuple[Any, ...]
+    settled: dict[str, Any]
+
+    @classmethod
+    def of(cls, x: dict[Any, Any], names: tuple[Any, ...]) -> KeysOf:
+        """Those of a dict."""
+        out = cls(names)
+        out.kind, out.given = type(x), (x.default_factory,) if isinstance(x, defaultdict) else ()
+        out.settled = {name: v for name, v in getattr(x, "__dict__", {}).items() if type(v) in PLAIN}
+        return out
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, KeysOf) and type(self.like) is type(other.like) and super().__eq__(other)
-                and getattr(self.like, "default_factory", None) is getattr(other.like, "default_factory", None))
+        return (isinstance(other, KeysOf) and self.kind is other.kind and super().__eq__(other)
+                and all(a is b for a, b in zip(self.given, other.given))
+                and [(n, frozen_leaf(x)) for n, x in self.settled.items()]
+                == [(n, frozen_leaf(x)) for n, x in other.settled.items()])
 
     __hash__ = tuple.__hash__
 
     def make(self, children: Sequence[Any]) -> dict[Any, Any]:
-        out = self.like.copy()
-        for key, x in zip(self, children):                 # the `update` of a Counter adds
-            out[key] = x
+        out = self.kind.__new__(self.kind)                 # whatever its __init__ takes
+        if isinstance(out, defaultdict):
+            out.default_factory = self.given[0]
+        if self.settled:
+            vars(out).update(self.settled)
+        put = OrderedDict.__setitem__ if isinstance(out, OrderedDict) else dict.__setitem__
+        for key, x in zip(self, children):
+            put(out, key, x)
         return out

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import copy
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +41,8 @@ from mlc.ir.sizes import Size
 
 SHARING = ("argument", "leaf", "captured", "gradient", "buffer")
 """Kinds of outputs that may be tensors which were there before the call, or share their memory."""
+_MUTABLE = (set, bytearray, deque)
+"""Collections that the caller may change, so that each call gives another one."""
 
 
 @dataclass
@@ -63,6 +67,7 @@ class Recorded:
     depends   per result: the numbers of the arguments and captured inputs that it has a derivative by
     function  a copy of the module for derivatives, where a call is recorded for `backward`
     result_names  for results that are new elements, or gradients, of inputs that have a name: number of the result
+    made      numbers of the leaves that are constant collections which each call makes
     """
 
     trace: Trace
@@ -78,6 +83,7 @@ class Recorded:
     depends: list[frozenset[int]] | None = None
     function: Any = None
     result_names: dict[int, str] = field(default_factory=dict)
+    made: frozenset[int] = frozenset()
 
     @property
     def computes(self) -> bool:
@@ -114,7 +120,7 @@ class Recorded:
                               unpad(results, *x))
                 leaves.append(out)
             else:
-                leaves.append(x)
+                leaves.append(copy.copy(x) if len(leaves) in self.made else x)
         return self.structure.unflatten(leaves)
 
     def captured_operands(self, given: Sequence[Any]) -> list[Any]:
@@ -286,6 +292,9 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, puts,
                         gradients, depends)
     _note_updates(recorded, places)
+    held = {id(x) for found in around for x in found.objects()}
+    recorded.made = frozenset(i for i, (kind, x) in enumerate(outputs)
+                              if kind == "value" and isinstance(x, _MUTABLE) and id(x) not in held)
     _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
@@ -354,9 +363,31 @@ def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | Non
             raise UserTypeError(f"{name} returns a {type(x).__name__}, which would be the same in every call, and used "
                                 "up after the first", code="MLC0616", loc=loc,
                                 hint="return a list or a tuple; `yield` and `async def` do not compile")
+        elif _holds_tracers(x):
+            raise UserTypeError(f"{name} returns a {type(x).__name__} that holds tensors of this recording",
+                                code="MLC0616", loc=loc,
+                                hint="return them in a list, tuple, dict, named tuple or dataclass")
         else:
             outputs.append(("value", x))
     return outputs, results
+
+
+def _holds_tracers(x: Any) -> bool:
+    """Whether tensors that are being recorded are in an object or collection that is no tree."""
+    seen, work = dict[int, Any](), [x]
+    while work:
+        x = work.pop()
+        if isinstance(x, Tracer):
+            return True
+        if id(x) in seen or isinstance(x, tree.Leaf | type | ModuleType | FunctionType | str | bytes | bytearray):
+            continue
+        seen[id(x)] = x
+        if isinstance(x, Mapping):
+            work += [*x.keys(), *x.values()]
+        elif isinstance(x, Collection):
+            work += x
+        work += getattr(x, "__dict__", {}).values()
+    return False
 
 
 def _with_numbers(view: View | None, results: list[Tracer]) -> View | ComputedView | None:

@@ -172,8 +172,8 @@ class Tracer(PythonArithmetic, Tensor):
     def __copy__(self) -> Tracer:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Tracer:
-        return self                                        # immutable, and meaningless outside of its trace
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self if self.weak else self.clone()         # a number is immutable
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._unknown("its elements are")

@@ -1,9 +1,9 @@
 """Pytrees: flattening, unflattening, and paths of leaves.
 
 A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn.Module is one) of trees; None is a
-tree without leaves; anything else is a leaf. An OrderedDict, a Counter and a defaultdict remain one, other dicts become
-plain, and all match each other. The structure is a flat tuple of tokens in textual order, so comparing
-and hashing one costs no Python code.
+tree without leaves; anything else is a leaf. A dataclass has all its attributes, also those that are no fields. Dicts
+keep their class, with those of its attributes that are numbers or texts, and all match each other. The structure is a
+flat tuple of tokens in textual order, so comparing and hashing one costs no Python code.
 
 A tensor that occurs several times in an `AttributeTree`, other than as a buffer, is a single leaf, at its first
 occurrence: so layers can share a weight.
@@ -12,13 +12,12 @@ occurrence: so layers can share a weight.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mlc.frontend.leaf_keys import Keys, KeysOf, frozen_leaf
+from mlc.frontend.leaf_keys import PLAIN, Keys, KeysOf, frozen_leaf
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserTypeError
 
@@ -72,7 +71,7 @@ class Static:
     def __init__(self, value: Any) -> None:
         self.value = value
         self.hashed: int | None = None                     # of a key that takes long to hash
-        if type(value) in _PLAIN:
+        if type(value) in PLAIN:
             self.key: Any = frozen_leaf(value)
             return
         try:
@@ -95,16 +94,9 @@ class Static:
 def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:
     """The keys of a dict as part of a token."""
     names = tuple(x)
-    if type(x) in _SPECIAL:
-        keys = KeysOf(names)
-        keys.like = x.copy()
-        keys.like.clear()
-        return keys
+    if type(x) is not dict:
+        return KeysOf.of(x, names)
     return names if all(type(name) is str for name in names) else Keys(names)
-
-
-_SPECIAL = (OrderedDict, Counter, defaultdict)
-"""Classes of dicts that a tree keeps; those of programs become plain ones."""
 
 
 class _LeafToken:
@@ -247,7 +239,7 @@ def _children(x: Any, statics: dict[int, Static] | None = None) -> tuple[Token, 
     if isinstance(x, tuple) and hasattr(kind, "_fields"):
         return (kind, len(x), None), x
     if dataclasses.is_dataclass(x) and not isinstance(x, type | Leaf):
-        names = tuple(f.name for f in dataclasses.fields(x))
+        names = tuple(dict.fromkeys([*(f.name for f in dataclasses.fields(x)), *getattr(x, "__dict__", ())]))
         return (kind, len(names), names), [getattr(x, name) for name in names]
     if isinstance(x, dict):
         return (dict, len(x), _keys(x)), list(x.values())
@@ -257,9 +249,6 @@ def _children(x: Any, statics: dict[int, Static] | None = None) -> tuple[Token, 
 def _components(x: Any) -> tuple[Token, Sequence[Any]]:
     static, components = x.tree_flatten()
     return (type(x), len(components), static), components
-
-
-_PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
 def _attributes(x: AttributeTree, known: dict[int, Static]) -> tuple[Token, Sequence[Any]]:
@@ -272,7 +261,7 @@ def _attributes(x: AttributeTree, known: dict[int, Static]) -> tuple[Token, Sequ
         if name == "_frozen":
             continue
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             statics.append((name, value if kind is str or value is None else Static(value)))
         elif (static := known.get(id(value))) is not None:
             statics.append((name, static))
@@ -286,7 +275,7 @@ def _attributes(x: AttributeTree, known: dict[int, Static]) -> tuple[Token, Sequ
 
 
 def _holds_data(x: Any, depth: int = 0) -> bool:
-    if type(x) in _PLAIN:
+    if type(x) in PLAIN:
         return False
     if isinstance(x, AttributeTree) or is_data(x):
         return True

@@ -163,6 +163,22 @@ def rows(m: Any, scale: Any) -> Any:
     return best
 
 
+def out_of_an_else(x: Any, limit: Any) -> Any:
+    """Jumps in the `else` of a loop are those of the loop around it."""
+    total, last = x * 0, -1
+    for i in range(6):
+        if i > 0:
+            for j in range(2):
+                if total > limit + j:
+                    break
+            else:
+                if i == 4:
+                    break
+                continue
+        total, last = total + x, i
+    return total, last
+
+
 def by_mode(x: Any, mode: str, n: int = 3) -> Any:
     """Control flow of Python's own values."""
     parts = []
@@ -300,6 +316,7 @@ def infinite(x: Any) -> Any:
 PROGRAMS: list[tuple[Callable[..., Any], list[tuple[Any, ...]]]] = [
     (newton, [(f32(9), f32(1e-3)), (f32(1e-4), f32(1e-9)), (f32(2), f32(-1))]),
     (adaptive, [(f32([1, 8]), f32(2)), (f32([0, 0]), f32(1)), (f32([3, 1]), f32(0))]),
+    (out_of_an_else, [(f32(1), f32(9)), (f32(2), f32(1)), (f32(1), f32(-5))]),
     (search, [(f32([1, 0, 5, 8, 2]), f32(k)) for k in (6, 5, 10, 99)] + [(f32([1, -5, 5, 6, 2]), f32(6))]),
     (fizzbuzz, [(i64(k),) for k in (0, 1, 4, 5, 15, 31)]),
     (nested, [(f32([3, 5]), i64(k)) for k in (0, 1, 2, 5)] + [(f32([-3, 0.5]), i64(6))]),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import array
 import copy
+import dataclasses
 import enum
 import functools
+import itertools
 import operator
 import os
+import sys
+import threading
 import types
+import weakref
 from argparse import Namespace
-from collections import UserDict
+from collections import UserDict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from decimal import Decimal
@@ -23,6 +28,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.ir.diag import UserError
+from mlc.utils.data import DataLoader
 
 X = np.arange(3, dtype=np.float32)
 
@@ -37,8 +43,14 @@ class Options:
     def apply(self, x: Any) -> Any:
         return x * self.scale + self.rate
 
+    def with_rate(self, rate: Any) -> Any:
+        out = Options()
+        out.rate = rate
+        return out
+
 
 NUMBER = 3.0
+SETTLED = Options()
 OPTIONS = Options()
 CONFIG = types.SimpleNamespace(rate=1.0)
 ARRAY = np.ones(3, np.float32)
@@ -105,6 +117,29 @@ LISTED, TURNED, KEPT = Listed([1.0]), Options(), UserDict(a=2.0)
 CURRENT: ContextVar[float] = ContextVar("current", default=2.0)
 
 
+ACTIVATION: Any = mlc.relu
+LAYER: Any = nn.ReLU
+SETTINGS = types.ModuleType("first")
+SECOND = types.ModuleType("second")
+SETTINGS.RATE, SECOND.RATE = 2.0, 3.0  # type: ignore[attr-defined]
+NAME = "NUMBER"
+OF_TEXT = sys.modules["settings_of_test_reach"] = types.ModuleType("settings_of_test_reach")
+OF_TEXT.RATE = 2.0  # type: ignore[attr-defined]
+REFERENCE, PROXY = weakref.ref(OPTIONS), weakref.proxy(OPTIONS)
+WEAK = weakref.WeakKeyDictionary({OPTIONS: 2.0})
+MADE = dataclasses.make_dataclass("Made", ["rate"])(2.0)
+STOPPED = threading.Event()
+
+
+@functools.wraps(mlc.relu)
+def wrapped(x: Any) -> Any:
+    return mlc.relu(x) * NUMBER
+
+
+def changes_global(name: str, value: Any) -> Callable[[], None]:
+    return lambda: globals().__setitem__(name, value)
+
+
 def changes_number() -> None:
     global NUMBER
     NUMBER += 1
@@ -153,6 +188,20 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "the environment by another name": (lambda x: x * float(of_environment("MLC_TEST_RATE", "2")),
                                         lambda: os.environ.update(MLC_TEST_RATE="5")),
     "an array of Python's": (lambda x: x * NUMBERS[0], lambda: NUMBERS.__setitem__(0, NUMBERS[0] + 1)),
+    "a function of the package": (lambda x: ACTIVATION(x), changes_global("ACTIVATION", mlc.tanh)),
+    "a class of the package": (lambda x: LAYER()(x), changes_global("LAYER", nn.Tanh)),
+    "a module": (lambda x: x * SETTINGS.RATE, changes_global("SETTINGS", SECOND)),
+    "a global of what wraps a function of the package": (lambda x: wrapped(x), changes_number),
+    "a later attribute of a function": (lambda x: x * getattr(changes_model, "rate", 2.0),
+                                        lambda: setattr(changes_model, "rate", 3.0)),
+    "an attribute behind a weak reference": (lambda x: x * REFERENCE().rate,  # type: ignore[union-attr]
+                                             lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    "an attribute behind a proxy": (lambda x: x * PROXY.rate, lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    "an entry of a weak dictionary": (lambda x: x * WEAK[OPTIONS], lambda: WEAK.update({OPTIONS: 5.0})),
+    "an object of a class that was made": (lambda x: x * MADE.rate, lambda: setattr(MADE, "rate", 3.0)),
+    "an event": (lambda x: x * 2 if STOPPED.is_set() else x, lambda: STOPPED.set()),
+    "a global by its name": (lambda x: x * globals()[NAME], changes_number),
+    "a global of a module by its name": (lambda x: x * getattr(OF_TEXT, "RATE", 1.0), lambda: setattr(OF_TEXT, "RATE", 5.0)),
     "a derivative's function": (lambda x: mlc.grad(lambda y: (y * OPTIONS.rate).sum())(x),
                                 lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
 }
@@ -261,8 +310,10 @@ def test_a_cache_that_is_always_empty() -> None:
         f(X)
 
 
-def test_an_iterator_goes_on_in_each_call_or_not_at_all() -> None:
-    numbers = iter([1.0, 2.0, 3.0])
+@pytest.mark.parametrize("numbers", [
+    iter([1.0, 2.0]), itertools.cycle([1.0, 2.0]), itertools.chain([1.0], [2.0]), itertools.count(1.0),
+    map(float, [1, 2]), iter(DataLoader([1.0, 2.0])), (x for x in [1.0, 2.0])])
+def test_an_iterator_goes_on_in_each_call_or_not_at_all(numbers: Any) -> None:
     with pytest.raises(UserError, match="MLC0615"):
         mlc.compile(lambda x: x * next(numbers))(X)
 
@@ -375,6 +426,22 @@ def one_by_one(x: Any) -> Any:
 def test_what_is_used_up_after_the_first_call_is_no_result(f: Any) -> None:
     with pytest.raises(TypeError, match=r"MLC0616.* returns a (map|generator|coroutine)"):
         mlc.compile(f)(X)
+
+
+@pytest.mark.parametrize("f", [lambda x: types.SimpleNamespace(y=x + 1), lambda x: deque([x + 1]),
+                               lambda x: {"y": x + 1}.values(), lambda x: SETTLED.with_rate(x + 1)])
+def test_tensors_are_no_results_in_what_is_no_tree(f: Any) -> None:
+    with pytest.raises(TypeError, match=r"MLC0616.* that holds tensors of this recording"):
+        mlc.compile(f)(X)
+
+
+def test_each_call_makes_the_collections_that_it_gives() -> None:
+    kept = {1}
+    f = mlc.compile(lambda x: (x, {1, 2}, bytearray(b"ab"), kept))
+    first, second = f(X), f(X)
+    first[1].add(3)
+    first[2].append(7)
+    assert second[1:] == ({1, 2}, b"ab", kept) == f(X)[1:] and first[3] is second[3] is kept
 
 
 class Counting:

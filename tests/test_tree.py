@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +57,38 @@ def test_dicts_of_the_collections_module_stay_what_they_are(made: Any) -> None:
         assert getattr(y, "default_factory", None) is getattr(x, "default_factory", None)
     f = mlc.compile(lambda m: type(m).__name__)
     assert [f(x), f(dict(x))] == [type(x).__name__, "dict"]
+
+
+class Named(dict[str, Any]):
+    """A dict with attributes of its own, whose entries are attributes, too."""
+
+    def __init__(self, rate: float, **entries: Any) -> None:
+        super().__init__(entries)
+        self.rate = rate
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+def test_dicts_of_a_program_stay_what_they_are() -> None:
+    f = mlc.compile(lambda m: Named(3.0, y=m.x * m.rate))
+    for rate in (2.0, 5.0):
+        out = f(Named(rate, x=mlc.ones(2)))
+        assert type(out) is Named and out.rate == 3.0 and out.y.tolist() == [rate, rate]
+
+
+@dataclasses.dataclass
+class Measured:
+    x: Any
+    scale: float = 2.0
+
+    def __post_init__(self) -> None:
+        self.total, self.name = self.x.sum(), "measured"
+
+
+def test_a_dataclass_has_attributes_that_are_no_fields() -> None:
+    f = mlc.compile(lambda m: Measured(m.x / m.total if m.name == "measured" else m.x))
+    assert f(Measured(mlc.tensor([1.0, 3.0]))).total.item() == 1 and f(Measured(mlc.ones(4))).x.tolist() == [0.25] * 4
 
 
 def test_dicts_of_all_classes_match() -> None:

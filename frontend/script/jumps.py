@@ -199,10 +199,11 @@ def _breaks(body: Sequence[ast.stmt]) -> bool:
 
 
 def _jumps(body: Sequence[ast.stmt], in_loop: bool = False) -> bool:
-    """Whether control may leave these statements by a jump."""
+    """Whether control may leave these statements by a jump: also one of the `else` of a loop, which is not in it."""
     return any(isinstance(s, ast.Return) or (isinstance(s, ast.Break | ast.Continue) and not in_loop)
-               or (not isinstance(s, SCOPES) and any(_jumps(inner, in_loop or isinstance(s, LOOPS))
-                                                     for inner in blocks(s))) for s in body)
+               or (isinstance(s, LOOPS) and (_jumps(s.body, True) or _jumps(s.orelse, in_loop)))
+               or (not isinstance(s, (*SCOPES, *LOOPS)) and any(_jumps(inner, in_loop) for inner in blocks(s)))
+               for s in body)
 
 
 def _goes_on(body: Sequence[ast.stmt]) -> bool:

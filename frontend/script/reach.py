@@ -17,11 +17,13 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -51,8 +53,8 @@ from mlc.ir.sizes import Size
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType, np.generic, np.dtype, range, slice,
           type(Ellipsis), types.CodeType)
-_NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local)
-_STATEFUL = ("mlc.nn", "mlc.optim")
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local, threading.Event)
+_STATEFUL = ("mlc.nn", "mlc.optim", "mlc.utils.data")
 """Modules of this package whose objects count as the program's state."""
 BY_NAME = ("getattr", "vars", "__dict__")
 """Names of what reads attributes whose names are only known when it runs."""
@@ -81,8 +83,13 @@ class Reached:
         self.clear = True
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
         self._work: list[tuple[str, Any]] = []
+        self._functions: list[tuple[str, types.FunctionType]] = []     # of the program
         self.free |= {id(x) for x in roots.values()}
         self._follow(roots.items())
+        if not self._names.isdisjoint((*BY_NAME, "hasattr")):          # also attributes that functions get later
+            for path, f in self._functions:
+                self._add(Entries(path, vars(f)))
+            self._follow(())
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -199,8 +206,12 @@ class Reached:
             self._work.append((path, x.func))
         elif isinstance(x, ContextVar):
             self._add(ContextVariable(path, x))
+        elif isinstance(x, weakref.ref):
+            self._work.append((f"{path}()", x()))
+        elif type(x) in weakref.ProxyTypes:
+            self._work.append((path, x.__repr__.__self__))             # the object itself
         elif isinstance(x, tuple | frozenset | list | deque | UserList | dict | set | MappingProxyType | UserDict
-                        | ChainMap | type(os.environ)):
+                        | ChainMap | WeakKeyDictionary | WeakValueDictionary | type(os.environ)):
             self._container(path, x)
             if type(x).__module__ not in ("builtins", "collections"):
                 self._object(path, x)
@@ -238,7 +249,7 @@ class Reached:
     def _function(self, path: str, f: types.FunctionType) -> None:
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             found = Variable(name, (cell, None))
-            self._add(found) if not is_ours(f.__module__ or "") else self._work.extend(found.inside())
+            self._add(found) if not is_ours(_home(f)) else self._work.extend(found.inside())
         if is_programs(str(f.__globals__.get("__name__", "")), f.__code__.co_filename):
             for name in ("__code__", "__defaults__", "__kwdefaults__"):
                 if getattr(f, name):
@@ -246,10 +257,15 @@ class Reached:
             for name in vars(f):
                 if not name.startswith("__"):
                     self._add(Variable(f"{path}.{name}", (vars(f), name)))
+            self._functions.append((path, f))
             names = {n for code in codes_of(f.__code__) for n in code.co_names}
+            texts = {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)}
             self.named[id(f)] = names_of(f.__code__)
-            self._names |= names | {x for code in codes_of(f.__code__) for x in code.co_consts if isinstance(x, str)}
+            self._names |= names | texts
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
+            if not names.isdisjoint((*BY_NAME, "globals")):            # of globals, by texts that the program has
+                known = [*cells, *(f.__defaults__ or ()), *(f.__globals__.get(n) for n in names)]
+                names |= texts | {x for x in known if isinstance(x, str)}
             if not names.isdisjoint(("environ", "getenv")) or any(f.__globals__.get(n) is os.getenv for n in names):
                 self._work.append(("os.environ", os.environ))
             scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
@@ -263,13 +279,15 @@ class Reached:
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:
         value = variables[name]
         self.clear = self.clear and is_clear(value)
-        of_package = isinstance(value, types.FunctionType | type) and is_ours(str(value.__module__))
-        if not isinstance(value, types.ModuleType) and not of_package:
+        of_package = isinstance(value, types.FunctionType | type | types.ModuleType) and is_ours(_home(value))
+        if not (of_package and is_ours(str(variables.get("__name__", "")))):
             self._add(Variable(path, (variables, name)))
 
     def _object(self, path: str, x: Any) -> None:
         kind = type(x)
         home = str(kind.__module__)                        # there may be none
+        if home == "types" and kind is not getattr(types, kind.__name__, None):
+            home = "__main__"                              # made by the program: make_dataclass, types.new_class
         if is_ours(home) and hasattr(x, "__wrapped__"):
             self._work.append((path, x.__wrapped__))       # a compiled function
             return
@@ -295,6 +313,13 @@ def _cached_properties(kind: type) -> tuple[str, ...]:
     """Cached properties of a class: computing them does not count as a change."""
     every = {name: x for base in reversed(kind.__mro__) for name, x in vars(base).items()}
     return tuple(name for name, x in every.items() if isinstance(x, functools.cached_property))
+
+
+def _home(x: Any) -> str:
+    """The name of the module that a function, class or module is of; a wrapper's `__module__` is that of what it wraps."""
+    if isinstance(x, types.FunctionType):
+        return str(x.__globals__.get("__name__", ""))
+    return str(x.__name__ if isinstance(x, types.ModuleType) else x.__module__)
 
 
 def _is_atom(x: Any) -> bool:

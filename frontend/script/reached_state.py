@@ -6,6 +6,7 @@ import array
 import functools
 import itertools
 import operator
+import sys
 import types
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, MutableMapping
@@ -270,7 +271,7 @@ class Entries(ReachedState):
     def contents(self) -> Contents:
         if self.unguarded:
             return [*self.x], [None if key in self.unguarded else value for key, value in self.x.items()]
-        return [*self.x], self.x.values()
+        return [*self.x], self.x.values() if isinstance(self.x, dict) else [*self.x.values()]
 
     def holds(self) -> bool:
         keys, values = self.contents()
@@ -393,6 +394,11 @@ class Progress(ReachedState):
             return ((), ()) if frame is None else ((frame.f_lasti, *frame.f_locals), frame.f_locals.values())
         if isinstance(self.x, enumerate | zip | map | filter):
             return (), self.x.__reduce__()[1]              # the iterators that they consume
+        if isinstance(self.x, itertools.cycle | itertools.chain) and sys.version_info < (3, 14):
+            _, given, state = (*self.x.__reduce__(), ())[:3]
+            if isinstance(self.x, itertools.chain):
+                return tuple(operator.length_hint(x, -1) for x in state), state
+            return (operator.length_hint(given[0], -1), len(state[0])), ()     # of the items, and of those kept
         return operator.length_hint(self.x, -1), ()
 
     def inside(self) -> Iterator[tuple[str, Any]]:
