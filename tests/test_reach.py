@@ -201,7 +201,8 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "an object of a class that was made": (lambda x: x * MADE.rate, lambda: setattr(MADE, "rate", 3.0)),
     "an event": (lambda x: x * 2 if STOPPED.is_set() else x, lambda: STOPPED.set()),
     "a global by its name": (lambda x: x * globals()[NAME], changes_number),
-    "a global of a module by its name": (lambda x: x * getattr(OF_TEXT, "RATE", 1.0), lambda: setattr(OF_TEXT, "RATE", 5.0)),
+    "a global of a module by its name": (lambda x: x * getattr(OF_TEXT, "RATE", 1.0),
+                                         lambda: setattr(OF_TEXT, "RATE", 5.0)),
     "a derivative's function": (lambda x: mlc.grad(lambda y: (y * OPTIONS.rate).sum())(x),
                                 lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
 }

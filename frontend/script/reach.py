@@ -316,7 +316,7 @@ def _cached_properties(kind: type) -> tuple[str, ...]:
 
 
 def _home(x: Any) -> str:
-    """The name of the module that a function, class or module is of; a wrapper's `__module__` is that of what it wraps."""
+    """The module of a function, class or module, by name; the `__module__` of a wrapper is that of what it wraps."""
     if isinstance(x, types.FunctionType):
         return str(x.__globals__.get("__name__", ""))
     return str(x.__name__ if isinstance(x, types.ModuleType) else x.__module__)
