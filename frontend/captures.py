@@ -124,7 +124,7 @@ class GradientState:
 
 
 _UNREAD = object()
-_FACTS = ("asks_autograd", "asks_layout", "differentiates", "accumulates")
+_FACTS = ("asks_autograd", "asks_layout", "asks_identity", "differentiates", "accumulates")
 """Attributes of `Captures` that say what the recording depends on or computes of derivatives."""
 
 
@@ -153,6 +153,7 @@ class Captures:
     recorded_grad_mode  the grad mode of the call that is recorded
     asks_autograd   whether the recording depends on what autograd knows of the arguments
     asks_layout     whether it depends on how the elements of arguments lie in memory
+    asks_identity   whether it depends on which arguments are one tensor
     constants       inputs in place of `inputs`, once the tensors among these are constants
     keeps_history   whether a captured tensor takes over elements that depend on a leaf
     uses_changed_leaf  whether a result depends on a leaf that was changed in place before
@@ -176,7 +177,7 @@ class Captures:
         self.by_place: list[tuple[Any, str]] = []
         self.made: list[Any] = []
         self.differentiates = self.accumulates = self.asks_autograd = False
-        self.asks_layout = False
+        self.asks_layout = self.asks_identity = False
         self.keeps_history = self.uses_changed_leaf = False
         self.recorded_grad_mode = mode.enabled
         self.hooks: list[Any] = []
@@ -304,6 +305,22 @@ class Captures:
             self._ordered.append((tensor, found))
         self.asks_layout = self.asks_layout or (asks and number is not None)
         return found
+
+    def are_one(self, x: Any, y: Any) -> bool:
+        """Whether an argument is the tensor that another argument is, or one that the function reaches by itself."""
+        numbers = [self._number_of(t) for t in (x, y)]
+        given: list[Any] = [t if n is None else self.given[n] if n < len(self.given) else None
+                            for t, n in zip((x, y), numbers)]
+        if None not in numbers:
+            self.asks_identity = True
+            return given[0] is given[1] and isinstance(given[0], Tensor | np.ndarray)
+        if numbers == [None, None] or any(type(t) is not Tensor for t, n in zip(given, numbers) if n is None):
+            return False                                   # one of them is computed
+        if given[0] is not given[1]:
+            raise refusal("whether an argument is a tensor that the function reaches by itself is asked: it may be in "
+                          "another call", code="MLC0616", loc=user_loc(), hint="pass what decides it as an argument")
+        self.tensor(given[0])                              # other calls have to pass it, too
+        return True
 
     # -- buffers that are assigned ------------------------------------------------------------------------------------
     def note_assigned(self, module: Any, name: str, before: Tensor) -> None:

@@ -29,6 +29,7 @@ from mlc.frontend.operands import to_default_dtype, tracer
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
+from mlc.frontend.script.reached_state import RandomState
 from mlc.frontend.signature import Arguments, name_of, parameters, roots
 from mlc.frontend.tensor import Consumed, Tensor, as_array, wrap
 from mlc.frontend.trace import Trace, captured
@@ -453,6 +454,7 @@ def _output(x: Any, own: Sequence[Tracer], before: Sequence[Any], number: int,
 def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | None) -> Iterator[None]:
     """Context in which a function is recorded that must not change the state `around` it, but for containers that
     it has `made` the contents of; restores that state."""
+    random_state = RandomState("the state of a generator of random numbers", None)
     try:
         yield
         for container in captures.made if captures is not None else ():
@@ -467,6 +469,11 @@ def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | N
     finally:
         for reached in around:
             reached.restore()
+        if drawn := not random_state.holds():
+            random_state.restore()
+    if drawn:
+        raise refusal(f"{name} draws random numbers of Python or numpy: they would be the same in every call",
+                      code="MLC0616", loc=loc, hint="draw them outside and pass them, or pass a key to mlc.random")
     for path, _ in changed:
         if fills:
             raise refusal(f"{name} makes {path}, which was None before the call", code="MLC0997", loc=loc,

@@ -42,6 +42,7 @@ class Signature:
     device  the device it runs on; None: that of the arguments
     sees_layout    whether recordings depend on how the elements of the arguments lie in memory
     sees_autograd  whether recordings depend on what autograd knows of the arguments
+    sees_identity  whether recordings depend on which arguments are one tensor
     excess_precision  whether values of 16 bits may have more bits between two operations
     """
 
@@ -59,6 +60,7 @@ class Signature:
         self.numbers = set[Any]()
         self.warned = False
         self.sees_layout = False                           # whether recordings depend on strides
+        self.sees_identity = False                         # whether recordings depend on which arguments are one
         self.sees_autograd = False                         # whether recordings depend on `requires_grad` and the like
         self.excess_precision = False
         known = parameters(f)
@@ -200,6 +202,8 @@ class Call(Arguments):
             self.see_autograd()
         if signature.sees_layout:
             self.see_layout()
+        if signature.sees_identity:
+            self.see_identity()
 
     def see_layout(self) -> None:
         """Have the code be looked up by whether the elements of each argument lie in memory in order, too."""
@@ -207,6 +211,15 @@ class Call(Arguments):
 
     def _layout(self) -> tuple[bool, ...]:
         return tuple(map(in_order, self.given))
+
+    def see_identity(self) -> None:
+        """Have the code be looked up by which arguments are one tensor, too."""
+        self.lookup = self.lookup, self._identity()
+
+    def _identity(self) -> tuple[int, ...]:
+        """Per array, the number of the first argument that it is."""
+        first: dict[int, int] = {}
+        return tuple(first.setdefault(id(x), i) for i, x in enumerate(self.given))
 
     def see_autograd(self) -> None:
         """Have the code be looked up by what autograd knows of the arguments, too."""
@@ -231,7 +244,8 @@ class Call(Arguments):
             is_sized = slot and next(flags) == (None, False)
             out.append((part[0], len(part[1])) if is_sized else part)
         return (tuple(out), self.device, self.autocast, self._autograd() if self.signature.sees_autograd else (),
-                self._layout() if self.signature.sees_layout else ())
+                self._layout() if self.signature.sees_layout else (),
+                self._identity() if self.signature.sees_identity else ())
 
     def paths(self) -> list[str]:
         """The path of each array from the caller's side: `params['w'][0]`."""

@@ -48,6 +48,8 @@ def offer(function: CompiledFunction, state: State, call: Call, code: Specializa
     if captures is not None and captures.asks_autograd and any(
             type(x) is Tensor and x._autograd is not None for x in call.given):
         return                                             # the code depends on what autograd knows of them
+    if captures is not None and captures.asks_identity:
+        return                                             # native code does not compare arguments with each other
     if captures is not None and captures.asks_layout and not all(map(in_order, call.given)):
         return                                             # native code takes arguments in order
     with compiling:                                        # so that no profile begins or ends meanwhile

@@ -89,6 +89,9 @@ def specialize(function: CompiledFunction, cache: DispatchCache, call: Call, rec
         if captures is not None and captures.asks_layout and not call.signature.sees_layout:
             call.signature.sees_layout = True
             call.see_layout()
+        if captures is not None and captures.asks_identity and not call.signature.sees_identity:
+            call.signature.sees_identity = True
+            call.see_identity()
         state.known[call.lookup] = code
         return code
 

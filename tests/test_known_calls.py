@@ -154,7 +154,7 @@ def test_all_that_a_recording_does_is_known() -> None:
     """A new field of `Captures` is one that `done` counts or `noting` notes, or it follows from others."""
     counted = {"effects", "hosts", "read", "made", "hooks", "retained", "requiring", "_gradients", "severed",
                "leaves_within", "inputs", "assigned"}
-    noted = {"asks_autograd", "asks_layout", "differentiates", "accumulates"}
+    noted = {"asks_autograd", "asks_layout", "asks_identity", "differentiates", "accumulates"}
     about_inputs = {"arguments", "given", "same", "leaves", "numbers", "_types", "_fixed", "_others", "_tensors",
                     "_numbers", "_buffers", "_ordered"}
     at_the_end = {"trace", "constants", "by_place", "recorded_grad_mode", "keeps_history", "uses_changed_leaf"}

@@ -10,6 +10,7 @@ import functools
 import itertools
 import operator
 import os
+import random
 import sys
 import threading
 import types
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from decimal import Decimal
 from os import getenv as of_environment
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ class Options:
     def __init__(self) -> None:
         self.rate = 0.5
         self.table: Any = [1.0, {"a": 2.0}]
+        self.drawn: Any = None
 
     def apply(self, x: Any) -> Any:
         return x * self.scale + self.rate
@@ -443,6 +446,44 @@ def test_each_call_makes_the_collections_that_it_gives() -> None:
     first[1].add(3)
     first[2].append(7)
     assert second[1:] == ({1, 2}, b"ab", kept) == f(X)[1:] and first[3] is second[3] is kept
+
+
+class Drawn:
+    def __init__(self) -> None:
+        self.rate = random.random()
+
+    @property
+    def other(self) -> float:
+        return float(np.random.rand())
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x * Drawn().rate, lambda x: x * SETTLED.drawn.other, lambda x: x * sum(map(noisy, [2.0])),
+    lambda x: x * functools.partial(random.uniform, 0.0, 1.0)(),
+    lambda x: x if os.path.exists("there") else -x, lambda x: x if Path("there").is_file() else -x])
+def test_what_differs_in_each_call_is_refused(f: Any) -> None:
+    """The state of random numbers is as before."""
+    SETTLED.drawn = Drawn()
+    before = random.getstate(), np.random.get_state(legacy=False)["state"]["pos"]
+    with pytest.raises(UserError, match="MLC0616"):
+        mlc.compile(f)(X)
+    assert before == (random.getstate(), np.random.get_state(legacy=False)["state"]["pos"])
+
+
+def noisy(x: float) -> float:
+    return x + random.random()
+
+
+def test_a_deep_copy_is_one() -> None:
+    def f(x: Any) -> Any:
+        parts = {"y": x * 2}
+        copied = copy.deepcopy([x, parts])
+        copied[0].add_(1)
+        parts["y"].mul_(10)
+        return copied, x, parts
+
+    x = mlc.tensor([1.0, 2.0])
+    assert str(mlc.compile(f)(x)) == str(f(mlc.tensor([1.0, 2.0]))) and x.tolist() == [1.0, 2.0]
 
 
 class Counting:

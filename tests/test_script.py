@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 from collections.abc import Callable
@@ -249,6 +250,69 @@ REFUSALS = [
             raise ValueError("bad")  #!
         return x
     """),
+    ("MLC0611", "raises KeyError: 'b'", "choose among values that there are", """
+    def f(x, n):
+        if x > 0:  #!
+            return x * {"a": 1}["b"]
+        return x
+    """),
+    ("MLC0611", "raises ZeroDivisionError", "choose among values that there are", """
+    def f(x, n):
+        return x * (1 / len([])) if x > 0 else x  #!
+    """),
+    ("MLC0608", r"exit\(\) in a loop or branch that depends on a tensor", "outside of the function", """
+    def f(x, n):
+        if x > 1e9:
+            __import__("sys").exit("diverged")  #!
+        return x
+    """),
+    ("MLC0608", r"warning\(\) in a loop or branch", "outside of the function", """
+    def f(x, n):
+        if x > 1e9:
+            __import__("logging").warning("large")  #!
+        return x
+    """),
+    ("MLC0608", "count is changed in a loop or branch", "carry what changes", """
+    def each(n, act):
+        for i in range(n):  #!
+            act(i)
+    def f(x, n):
+        count = 0
+        def act(i):
+            nonlocal count
+            count += 1
+        each(n, act)
+        return x * count
+    """),
+    ("MLC0608", "count is changed in a loop or branch", "carry what changes", """
+    def f(x, n):
+        count = 0
+        def act():
+            nonlocal count
+            count += 1
+            return x
+        y = act() if x > 0 else -x  #!
+        return y * count
+    """),
+    ("MLC0608", "the test of the `while` loop assigns count", "`while True`", """
+    def f(x, n):
+        count = 0
+        def more():
+            nonlocal count
+            count += 1
+            return x < 100
+        while more():  #!
+            x = x * 2
+        return x * count
+    """),
+    ("MLC0609", "goes through more than 1000 items", "a counter", """
+    def f(x, n):
+        for i in iter(int, 1):  #!
+            x = x + 1
+            if x > 5:
+                break
+        return x
+    """),
     ("MLC0613", "infinite recursion while recording", "write a loop", """
     def f(x, n):
         return x if n <= 1 else n * f(x, n - 1)  #!
@@ -377,6 +441,38 @@ def test_rewritten_functions_share_globals_and_closure_cells() -> None:
     assert float(mlc.compile(g)(X)) == 6
     g.__globals__["SCALE"] = 5
     assert float(mlc.compile(g)(X)) == 15
+
+
+def test_arguments_that_are_one_tensor() -> None:
+    def f(q: Any, k: Any) -> Any:
+        return q * 2 if q is k else q + k
+
+    compiled, x, y = mlc.compile(f), mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0])
+    for args in ((x, x), (x, y), (y, y), (y, x), (x, x)):
+        assert compiled(*args).tolist() == f(*args).tolist()
+    with pytest.raises(UserError, match="MLC0616"):
+        mlc.compile(lambda q: q if q is x else -q)(y)
+
+
+def test_a_range_of_a_number_is_one() -> None:
+    def f(x: Any, n: int) -> Any:
+        steps = range(0, n, 2)
+        return (x * len(steps) + range(n).stop, list(range(n)[::-1])) if range(n) else x
+
+    compiled, x = mlc.compile(f), mlc.tensor(3.0)
+    for n in (5, 0, 2):
+        assert str(compiled(x, n)) == str(f(x, n))
+
+
+@functools.lru_cache
+def mask(n: int) -> Any:
+    return mlc.tril(mlc.ones(n, n))
+
+
+def test_caches_of_functions_keep_no_tensors_of_a_recording() -> None:
+    f = mlc.compile(lambda x: (mask(2) * x).sum())
+    for x in (mlc.tensor(3.0), mlc.tensor(3.0).double(), mlc.tensor(4.0)):
+        assert f(x).item() == 3 * x.item() and mask(2).sum().item() == 3
 
 
 class Gate(mlc.nn.Module):

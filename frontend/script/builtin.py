@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import functools
+import io
+import logging
+import os
 import pathlib
 import random
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +67,20 @@ class Steps:
 
     def __length_hint__(self) -> int:
         return self.length - self.taken if isinstance(self.length, int) else NotImplemented
+
+    def __bool__(self) -> bool:
+        return self.once or bool(self.length if isinstance(self.length, int) else [*self._items()])
+
+    def __getitem__(self, i: Any) -> Any:
+        if self.once:
+            raise TypeError("an iterator is not subscriptable")
+        return [*self._items()][i]
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of a range whose length depends on a tensor; those of its numbers are had by asking for them."""
+        if not self.once and hasattr(range, name) and not name.startswith("__"):
+            self._items()
+        raise AttributeError(f"an iterable of steps has no attribute {name!r}")
 
     def _items(self) -> Iterator[Any]:
         if self.known is None:
@@ -133,18 +152,38 @@ def replaced(f: Any) -> Any:
         if isinstance(f.__self__, changes.CONTAINERS):
             changes.check(f.__self__, f"a {type(f.__self__).__name__} is changed by {f.__name__}()")
         return None
+    if current().in_region and _acts_outside(f):
+        raise refusal(f"{f.__name__}() in a loop or branch that depends on a tensor happens while that is recorded, "
+                      "whether or not it will run", code="MLC0608", loc=user_loc(),
+                      hint="return what decides it, and call it outside of the function")
     if isinstance(f, types.BuiltinFunctionType | types.MethodType | types.FunctionType) and _differs_each_time(f):
         owner = getattr(f, "__self__", None) or sys.modules[f.__module__]
         name = f"{getattr(owner, '__name__', type(owner).__name__)}.{f.__name__}"
         raise refusal(f"{name}() is called while the function is recorded: its result would be the same in every call",
                       code="MLC0616", loc=user_loc(),
                       hint="call it outside and pass its result; for random numbers pass a key to mlc.random")
+    if isinstance(f, functools.partial):
+        return functools.partial(found, *f.args, **f.keywords) if (found := replaced(f.func)) is not None else None
     if isinstance(f, types.MethodDescriptorType) and f.__name__ in changes.MUTATORS:
         return lambda x, *args, **keywords: replaced_method(f, x)(*args, **keywords)
     try:
         return _REPLACED.get(f)
     except TypeError:
         return None
+
+
+def _acts_outside(f: Any) -> bool:
+    """Whether a function ends the program, warns, logs, or writes to a file."""
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, logging.Logger | logging.LoggerAdapter):
+        return f.__name__ in _LOGS
+    if isinstance(owner, io.IOBase):
+        return f.__name__ in ("write", "writelines", "flush", "close", "truncate", "seek")
+    return any(f is x for x in (sys.exit, os._exit, os.abort, warnings.warn, warnings.warn_explicit)) or (
+        isinstance(f, types.FunctionType) and f.__module__ == "logging" and f.__name__ in _LOGS)
+
+
+_LOGS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"})
 
 
 def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType | types.FunctionType) -> bool:
@@ -166,8 +205,11 @@ _OUTSIDE = {
     "time": ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime", "localtime", "gmtime",
              "ctime", "asctime", "strftime"),
     "builtins": ("input",), "io": ("open",), "_io": ("open",),
-    "pathlib": ("read_text", "read_bytes", "open", "exists", "stat", "iterdir"),
+    "pathlib": ("read_text", "read_bytes", "open", "exists", "is_file", "is_dir", "stat", "iterdir", "glob", "rglob"),
     "numpy": ("load", "loadtxt", "genfromtxt"),
+    "genericpath": ("exists", "isfile", "isdir", "lexists", "getsize", "getmtime", "getatime", "getctime", "samefile"),
+    "posixpath": ("exists", "isfile", "isdir", "islink", "lexists", "ismount", "getsize", "getmtime", "realpath"),
+    "glob": ("glob", "iglob", "glob0", "glob1"), "tempfile": ("mkdtemp", "mkstemp", "mktemp"),
     "posix": ("urandom", "getrandom", "times", "getcwd", "getpid", "listdir", "scandir", "stat"),
     "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
     "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}

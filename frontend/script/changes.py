@@ -8,15 +8,17 @@ from __future__ import annotations
 import threading
 import types
 from collections import deque
-from types import FrameType
+from collections.abc import Collection
+from types import FrameType, TracebackType
 from typing import Any
 
-from mlc.frontend.location import user_loc
+from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import Progress
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, state
+from mlc.ir.diag import Error
 
 CONTAINERS = (list, dict, set, bytearray, deque)
 MUTATORS = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop",
@@ -35,18 +37,25 @@ _around = _Around()
 
 
 class region:
-    """Context in which a loop or branch in the function of `frame` is recorded."""
+    """Context in which a loop or branch in the function of `frame` is recorded, which carries variables of these
+    `names`; those of other functions may not change."""
 
-    def __init__(self, frame: FrameType) -> None:
+    def __init__(self, frame: FrameType, names: Collection[str] = ()) -> None:
         self.variables = dict(frame.f_locals), frame.f_globals
         self.loc = user_loc()
-        self.reached = Reached(self.variables[0], variables=False, buffers=False)
+        self.reached = Reached(self.variables[0], buffers=False, carried={
+            n: self.variables[0].get(n, self.variables[1].get(n)) for n in names})
 
     def __enter__(self) -> None:
         _around.functions.append(self.variables)
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
         _around.functions.pop()
+        if isinstance(error, Exception) and not isinstance(error, Error) and _is_programs(traceback):
+            raise refusal(f"a loop or branch that depends on a tensor raises {type(error).__name__}: {error}",
+                          code="MLC0611", loc=self.loc, hint="whether it runs is known only when the compiled function "
+                          "does: choose among values that there are") from error
         captures = state.trace.root.captures if state.trace is not None else None
         for container in captures.made if captures is not None else ():
             self.reached.renew(container)
@@ -60,6 +69,14 @@ class region:
         """Restore all state; False if that is impossible, since iterators cannot be rewound."""
         self.reached.restore()
         return self.reached.holds() and all(p.is_known for p in self.reached.places if isinstance(p, Progress))
+
+
+def _is_programs(traceback: TracebackType | None) -> bool:
+    """Whether an error was raised by the program, or by a statement of it, and not within this package."""
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    name = "" if traceback is None else str(traceback.tb_frame.f_globals.get("__name__", ""))
+    return not is_ours(name) or name.startswith("mlc.frontend.script.")
 
 
 def check(x: Any, how: str) -> None:

@@ -64,7 +64,7 @@ BY_NAME = ("getattr", "vars", "__dict__")
 class Reached:
     """The mutable state that some functions and values reach, and its current contents.
 
-    variables  whether to include the variables of functions and modules themselves, besides their contents
+    carried    variables, by name, that may change themselves; their contents may not
     buffers    whether to include the buffers of modules
     named      the names and strings in the code of each function of the program, by its id
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
@@ -72,8 +72,9 @@ class Reached:
     clear      whether all that is reached is known to read attributes by the names in its code alone
     """
 
-    def __init__(self, roots: Mapping[str, Any], variables: bool = True, buffers: bool = True) -> None:
-        self._variables, self._buffers = variables, buffers
+    def __init__(self, roots: Mapping[str, Any], buffers: bool = True,
+                 carried: Mapping[str, Any] | None = None) -> None:
+        self._carried, self._buffers = carried or {}, buffers
         self.places: list[ReachedState] = []
         self._seen: dict[int, Any] = {}
         self._names: set[str] = set()                      # names and strings in the code of the program
@@ -242,9 +243,13 @@ class Reached:
             self._names.add(place.values[0])
         if not isinstance(place, ClassAttributes):
             self.free |= {id(x) for x in place.values if isinstance(x, types.FunctionType | type)}
-        if self._variables or not isinstance(place, Variable):
+        if not (isinstance(place, Variable) and self._carries(place)):
             self.places.append(place)
         self._work += place.inside()
+
+    def _carries(self, place: Variable) -> bool:
+        name = place.path
+        return name in self._carried and place.values[0] is self._carried[name]
 
     def _function(self, path: str, f: types.FunctionType) -> None:
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):

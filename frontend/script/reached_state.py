@@ -6,6 +6,7 @@ import array
 import functools
 import itertools
 import operator
+import random
 import sys
 import types
 from collections import OrderedDict
@@ -411,6 +412,28 @@ class Progress(ReachedState):
 
     def restore(self) -> None:
         pass
+
+
+class RandomState(ReachedState):
+    """The generators of random numbers that all modules share: Python's, and numpy's if it is imported."""
+
+    __slots__ = ()
+
+    def contents(self) -> Contents:
+        module: Any = sys.modules.get("numpy.random")      # which numpy imports when it is asked for
+        of_numpy = None if module is None else module.get_state(legacy=False)
+        return (), (random.getstate(), of_numpy)
+
+    def holds(self) -> bool:
+        (of_python, of_numpy), (python_now, numpy_now) = self.values, self.contents()[1]
+        return bool(of_python == python_now) and (of_numpy is None or all(
+            np.array_equal(x, numpy_now["state"][name]) for name, x in of_numpy["state"].items()))
+
+    def restore(self) -> None:
+        of_python, of_numpy = self.values
+        random.setstate(of_python)
+        if of_numpy is not None:
+            np.random.set_state(of_numpy)
 
 
 class ClassAttributes(ReachedState):

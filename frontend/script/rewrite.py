@@ -319,6 +319,11 @@ class _Rewriter(ast.NodeTransformer):
                                _thunk(self.visit(node.orelse)), _constant(free)), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        operands = [node.left, *node.comparators]
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot) and not any(
+                isinstance(x, ast.Constant) for x in operands):
+            found = _runtime("same", *map(self.visit, operands))
+            return _place(found if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(ast.Not(), found), node)
         if len(node.ops) == 1 or _binds(*node.comparators[1:]):
             return self.generic_visit(node)  # type: ignore[return-value]
         cheap = all(map(_is_cheap, node.comparators))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -41,13 +42,15 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import i64
 
 __all__ = ["UNDEFINED", "Variables", "and_", "assert_", "callee", "captured", "chain", "changed", "choose", "for_",
-           "grows", "if_", "not_", "or_", "raises", "truths", "use", "way_out", "while_"]
+           "grows", "if_", "not_", "or_", "raises", "same", "truths", "use", "way_out", "while_"]
 
 Names = tuple[str, ...]
 State = tuple[Any, ...]
 Thunk = Callable[[], Any]
 R = TypeVar("R")
 LOOP = "the `for` loop"
+MOST_ITEMS = 1000
+"""Items of an iterable of Python that a tensor may leave at any; each of them is an `if`."""
 
 
 _cell = types.CellType(sys.modules[__name__])
@@ -62,6 +65,10 @@ def callee(f: Any) -> Any:
     """Callable to use in place of f: f itself while nothing is recorded."""
     if state.trace is None:
         return f
+    if isinstance(f, functools._lru_cache_wrapper):        # which would keep tensors of this recording for later
+        f = f.__wrapped__
+    elif isinstance(f, types.MethodType) and isinstance(f.__func__, functools._lru_cache_wrapper):
+        f = types.MethodType(f.__func__.__wrapped__, f.__self__)
     return builtin.replaced(f) or captured(f)
 
 
@@ -112,6 +119,14 @@ def truth(x: Tracer, what: str) -> Tracer:
 
 def not_(x: Any) -> Any:
     return as_number(OPERATIONS["logical_not"](truth(x, "`not`"))) if is_tensor(x) else not x
+
+
+def same(x: Any, y: Any) -> bool:
+    """`x is y`"""
+    if x is y:
+        return True
+    captures = state.trace.root.captures if state.trace is not None and (is_tensor(x) or is_tensor(y)) else None
+    return captures is not None and captures.are_one(x, y)
 
 
 def truths(x: Any) -> Any:
@@ -229,7 +244,7 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
         return branch
 
     note("if", site.what)
-    with python_state.region(sys._getframe(1)), asking(value_of_number(test)):
+    with python_state.region(sys._getframe(1), names), asking(value_of_number(test)):
         found = variables.recording(lambda: loop_carried.branch(
             loop_carried.condition(test, site), run(then), run(otherwise), _only(site, wanted), on_demand=True))
     after: list[Any] = [a if a is b else UNDEFINED for a, b in zip(*left)]
@@ -248,7 +263,7 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
         body()
     loop = _Loop(_site("the `while` loop", variables.names, guarded), variables)
     note("while", loop.site.what)
-    with python_state.region(sys._getframe(1)), asking(value_of_number(going)):
+    with python_state.region(sys._getframe(1), variables.names), asking(value_of_number(going)):
         loop.run(test, body)
 
 
@@ -257,7 +272,7 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         python_state.check(iterable, "an iterator goes on by a `for` loop")
     if (steps := builtin.steps(iterable)) is not None:
         loop = _Loop(_site(LOOP, variables.names, guarded), variables)
-        around = python_state.region(sys._getframe(1))
+        around = python_state.region(sys._getframe(1), variables.names)
         try:
             with attempt(), around, asking(value_of_number(steps.length)):
                 loop.over(steps, body, stop)
@@ -276,15 +291,24 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         if is_tensor(stopped):
             assert stop is not None
             site = _site(LOOP, variables.names, guarded)
-            with python_state.region(sys._getframe(1)):
+            with python_state.region(sys._getframe(1), variables.names):
                 if isinstance(iterable, Iterator):         # its position must not be observable later
                     python_state.check_here(iterable, "an iterator goes on by a `for` loop")
-                return _rest(list(pending), isinstance(iterable, range), body, stop, variables, site)
+                return _rest(_all_of(pending, iterable, site), isinstance(iterable, range), body, stop, variables, site)
         if stopped:
             break
     if iterations > 1 and _emitted() > before:
         note("value", f"{LOOP} is written out, {iterations} times its body: it goes through Python's values")
     return None
+
+
+def _all_of(pending: Iterator[Any], iterable: Any, site: SourceConstruct) -> list[Any]:
+    """The items that are left; UserError if there are so many that the iterable may be endless."""
+    found = list(pending if isinstance(iterable, range) else itertools.islice(pending, MOST_ITEMS + 1))
+    if not isinstance(iterable, range) and len(found) > MOST_ITEMS:
+        raise refusal(f"{site.what} goes through more than {MOST_ITEMS} items, and a tensor decides how many",
+                      code="MLC0609", loc=site.loc, hint="use `while True` and a counter for what has no end")
+    return found
 
 
 def _emitted() -> int:
@@ -345,7 +369,13 @@ class _Loop:
         """`while test(): run()`"""
         def going(x: Trees) -> Any:
             self.enter(x)
-            return test()
+            before = self.variables.get()
+            found = test()
+            if assigned := [n for n, a, b in zip(self.names, before, self.variables.get()) if a is not b]:
+                raise refusal(f"the test of {self.site.what} assigns {assigned[0]} by a function that it calls",
+                              code="MLC0608", loc=self.site.loc, hint="assign it in the body, or use `while True` and "
+                              "an `if` with `break`")
+            return found
 
         def body(x: Trees) -> list[Any]:
             self.enter(x)

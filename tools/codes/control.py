@@ -105,7 +105,7 @@ example python:
     f(mlc.tensor(1.0))
 fix: move it out of the try, or select between values with mlc.where.
 
-MLC0611 A raise statement depends on the value of a tensor.
+MLC0611 A raise statement, or an error of Python, is in a loop or branch that depends on a tensor.
 example python:
     import mlc
     @mlc.compile
