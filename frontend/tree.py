@@ -1,9 +1,10 @@
 """Pytrees: flattening, unflattening, and paths of leaves.
 
 A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn.Module is one) of trees; None is a
-tree without leaves; anything else is a leaf. A dataclass has all its attributes, also those that are no fields. Dicts
-keep their class, with those of its attributes that are numbers or texts, and all match each other. The structure is a
-flat tuple of tokens in textual order, so comparing and hashing one costs no Python code.
+tree without leaves; anything else is a leaf. The children of a
+dataclass are its fields and other attributes that hold arrays; the rest of these, if hashable, belong to the structure.
+Dicts keep their class, with those of its attributes that are numbers or texts, and all match each other. The structure
+is a flat tuple of tokens in textual order, so comparing and hashing one costs no Python code.
 
 A tensor that occurs several times in an `AttributeTree`, other than as a buffer, is a single leaf, at its first
 occurrence: so layers can share a weight.
@@ -97,6 +98,31 @@ def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:
     if type(x) is not dict:
         return KeysOf.of(x, names)
     return names if all(type(name) is str for name in names) else Keys(names)
+
+
+class Named(tuple[str, ...]):
+    """The names of the children of a dataclass with attributes besides its fields: `settled` has those without arrays.
+    """
+
+    settled: dict[str, Static]
+
+    @classmethod
+    def of(cls, fields: tuple[str, ...], attributes: dict[str, Any]) -> Named:
+        """Those of a dataclass with these attributes."""
+        others = {name: x for name, x in attributes.items() if name not in fields}
+        held = {name: _holds_data(x) for name, x in others.items()}
+        out = cls((*fields, *(name for name in others if held[name])))
+        settled = {name: Static(x) for name, x in others.items() if not held[name]}
+        out.settled = {name: x for name, x in settled.items() if isinstance(x.key, tuple)}       # not by its identity
+        return out
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and tuple(self) == tuple(other) and self.settled == other.settled
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
 
 class _LeafToken:
@@ -239,7 +265,9 @@ def _children(x: Any, statics: dict[int, Static] | None = None) -> tuple[Token, 
     if isinstance(x, tuple) and hasattr(kind, "_fields"):
         return (kind, len(x), None), x
     if dataclasses.is_dataclass(x) and not isinstance(x, type | Leaf):
-        names = tuple(dict.fromkeys([*(f.name for f in dataclasses.fields(x)), *getattr(x, "__dict__", ())]))
+        names = tuple(f.name for f in dataclasses.fields(x))
+        if len(besides := getattr(x, "__dict__", {})) > len(names):
+            names = Named.of(names, besides)
         return (kind, len(names), names), [getattr(x, name) for name in names]
     if isinstance(x, dict):
         return (dict, len(x), _keys(x)), list(x.values())
@@ -305,8 +333,8 @@ def _make(token: Token, children: list[Any]) -> Any:
     if issubclass(kind, tuple):
         return kind(*children)
     out = object.__new__(kind)                                  # a dataclass: frozen or not, whatever its __init__
-    for name, child in zip(rest, children):
-        object.__setattr__(out, name, child)
+    for name, child in [*zip(rest, children), *(rest.settled.items() if isinstance(rest, Named) else ())]:
+        object.__setattr__(out, name, child.value if isinstance(child, Static) else child)
     return out
 
 
