@@ -162,6 +162,10 @@ class UserIndexError(UserError, IndexError):
     """As UserError, where Python's own convention is IndexError."""
 
 
+class UserKeyError(UserError, KeyError):
+    """As UserError, where Python's own convention is KeyError."""
+
+
 class UserAssertionError(UserError, AssertionError):
     """As UserError, where Python's own convention is AssertionError: an `assert` of the program does not hold."""
 

@@ -273,6 +273,37 @@ def test_parameter_list() -> None:
     assert [n for n, _ in m.named_parameters()] == ["0", "1"] and m[1].shape == (3,)
 
 
+def test_lists_and_dicts_of_parts_are_those_of_pytorch() -> None:
+    layers = nn.Sequential(nn.Linear(2, 2), nn.ReLU()) * 2
+    assert len(layers) == 4 and layers[0] is layers[2] and layers(mlc.ones(1, 2)).shape == (1, 2)
+    layers *= 2
+    assert len(layers) == 8 == len(2 * nn.Sequential(*layers[:4]))
+    assert [len(c(None)) for c in (nn.ModuleList, nn.ParameterList, nn.ModuleDict, nn.ParameterDict)] == [0] * 4
+    scales = nn.ParameterDict({"a": mlc.ones(1)})
+    assert scales.get("b") is None and scales.get("a") is scales["a"]
+    assert scales.setdefault("b", mlc.zeros(2)) is scales["b"] and [*reversed(scales)] == ["b", "a"]
+    assert (scales | nn.ParameterDict({"c": mlc.ones(1)})).keys() == ["a", "b", "c"]
+    assert scales.copy()["a"] is scales["a"] and scales.popitem()[0] == "b" and scales.keys() == ["a"]
+    with pytest.raises(KeyError, match="MLC0386"):
+        nn.ModuleDict({"a": nn.ReLU()})["b"]
+
+
+def test_tables_that_exist() -> None:
+    rows = mlc.tensor([[3.0, 4.0], [1.0, 0.0]])
+    assert nn.Embedding.from_pretrained(rows.clone(), max_norm=1.0)(mlc.tensor([0])).norm().item() < 1.001
+    bag = nn.EmbeddingBag.from_pretrained(rows, mode="sum")
+    assert bag(mlc.tensor([[0, 1]])).tolist() == [[4.0, 4.0]] and not bag.weight.requires_grad
+
+
+@pytest.mark.parametrize("size", [9, 10, (1, 1, 10, 9)])
+def test_the_size_of_a_transposed_convolution(size: Any) -> None:
+    layer, x = nn.ConvTranspose2d(1, 1, 3, stride=2), mlc.ones(1, 1, 4, 4)
+    wanted = size if isinstance(size, tuple) else (size, size)
+    assert layer(x, output_size=wanted).shape[2:] == wanted[-2:]
+    with pytest.raises(UserError, match="MLC0360"):
+        layer(x, output_size=(11, 9))
+
+
 # -- seeds ------------------------------------------------------------------------------------------------------------
 def test_seeds() -> None:
     mlc.manual_seed(7)

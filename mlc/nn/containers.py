@@ -11,7 +11,7 @@ from typing import Any, overload
 from mlc.frontend.autograd.differentiable import mark_parameter
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
-from mlc.ir.diag import UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import UserError, UserIndexError, UserKeyError, UserTypeError
 from mlc.nn.module import Module
 
 
@@ -73,9 +73,9 @@ class _Named(Module):
 class _Listed(_Named):
     """A container of items by position, named "0", "1", ..."""
 
-    def __init__(self, things: Iterable[Any] = ()) -> None:
+    def __init__(self, things: Iterable[Any] | None = ()) -> None:
         super().__init__()
-        self.extend(things)
+        self.extend(() if things is None else things)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._things())
@@ -210,6 +210,18 @@ class Sequential(_Listed):
         numbered = self._names == tuple(map(str, range(len(self))))
         self._refill((str(i) if numbered else name, x) for i, (name, x) in enumerate(kept))
 
+    def __mul__(self, times: int) -> Sequential:
+        if times < 1:
+            raise UserTypeError(f"a Sequential is repeated a number of times, found {times!r}", code="MLC0355",
+                                loc=user_loc())
+        return Sequential(*self._things() * times)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Sequential:
+        self._refill((str(i), x) for i, x in enumerate((self * times)._things()))
+        return self
+
     def forward(self, input: Any) -> Any:
         """Apply the layers in order.
 
@@ -246,7 +258,7 @@ class ModuleList(_Listed):
         (3, ['0.weight', '0.bias'])
     """
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__(modules)
 
     def _printed_children(self) -> Iterator[tuple[str, Any]]:
@@ -281,7 +293,7 @@ class ParameterList(_Listed):
         )
     """
 
-    def __init__(self, values: Iterable[Tensor] = ()) -> None:
+    def __init__(self, values: Iterable[Tensor] | None = None) -> None:
         super().__init__(values)
 
     def __repr__(self) -> str:
@@ -298,8 +310,8 @@ class _Dict(_Named):
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._names:
-            raise UserError(f"there is no {key!r}", code="MLC0386", loc=user_loc(),
-                            hint="there is " + ", ".join(self._names))
+            raise UserKeyError(f"there is no {key!r}", code="MLC0386", loc=user_loc(),
+                               hint="there is " + ", ".join(self._names) if self._names else "it is empty")
         return getattr(self, key)
 
     def __setitem__(self, key: str, x: Any) -> None:
@@ -330,6 +342,9 @@ class _Dict(_Named):
         for key, x in dict(entries).items():
             self[key] = x
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._names)
+
     def keys(self) -> list[str]:
         """The names, in order."""
         return list(self._names)
@@ -352,7 +367,7 @@ class _Dict(_Named):
             The module or parameter.
 
         Raises:
-            UserError: There is none of this name (MLC0386).
+            UserKeyError: There is none of this name (MLC0386).
         """
         found = self[key]
         del self[key]
@@ -406,6 +421,76 @@ class ParameterDict(_Dict):
     def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None) -> None:
         super().__init__()
         self.update(parameters or {})
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter under a name, or `default` if there is none.
+
+        Args:
+            key: The name.
+            default: What is given in its place.
+
+        Returns:
+            The parameter, or `default`.
+
+        Example:
+            >>> nn.ParameterDict({"left": mlc.ones(2)}).get("right") is None
+            True
+        """
+        return self[key] if key in self else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter under a name, which becomes `default` if there is none.
+
+        Args:
+            key: The name.
+            default: Tensor that is added.
+
+        Returns:
+            The parameter.
+
+        Example:
+            >>> scales = nn.ParameterDict()
+            >>> scales.setdefault("left", mlc.ones(2)).shape, scales.keys()
+            ((2,), ['left'])
+        """
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the entry that came last.
+
+        Returns:
+            Its name, and the parameter.
+
+        Raises:
+            UserKeyError: There is none (MLC0386).
+
+        Example:
+            >>> nn.ParameterDict({"left": mlc.ones(2)}).popitem()[0]
+            'left'
+        """
+        key = self._names[-1] if self._names else ""
+        return key, self.pop(key)
+
+    def copy(self) -> ParameterDict:
+        """Another dict of the same parameters.
+
+        Returns:
+            The dict.
+
+        Example:
+            >>> nn.ParameterDict({"left": mlc.ones(2)}).copy().keys()
+            ['left']
+        """
+        return ParameterDict(self.items())
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        return self.copy().__ior__(other)
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other.items())
+        return self
 
     def __repr__(self) -> str:
         lines = _shown_parameters(self.items())

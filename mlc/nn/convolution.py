@@ -22,6 +22,7 @@ class _Convolution(Module):
 
     _parameters = ("weight", "bias")
     spatial: ClassVar[int]
+    transposed: ClassVar[bool] = False
     padding: Any
     padding_mode: str
 
@@ -217,6 +218,8 @@ class Conv3d(_Conv):
 
 
 class _ConvTranspose(_Convolution):
+    transposed = True
+
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0,
                  output_padding: Ints = 0, groups: int = 1, bias: bool = True, dilation: Ints = 1,
                  padding_mode: str = "zeros", device: Any = None, dtype: DTypeLike = None,
@@ -230,11 +233,37 @@ class _ConvTranspose(_Convolution):
         self.output_padding, self.padding_mode = C.each(output_padding, self.spatial, "output_padding", 0), padding_mode
         self._fill((in_channels, out_channels // groups, *self.kernel_size), bias, device, dtype, generator)
 
-    def forward(self, input: Operand) -> Tensor:
+    def forward(self, input: Operand, output_size: Sequence[int] | None = None) -> Tensor:
+        """Apply the layer.
+
+        Args:
+            input: As of the class.
+            output_size: Spatial sizes of the result, of the `stride` that are possible along each dimension; by default
+                `output_padding` says which.
+
+        Returns:
+            As of the class.
+
+        Raises:
+            UserError: The result has no such size (MLC0360).
+        """
         transposed: Any = (C.conv_transpose1d, C.conv_transpose2d, C.conv_transpose3d)[self.spatial - 1]
-        out: Tensor = transposed(input, self.weight, self.bias, self.stride, self.padding, self.output_padding,
-                                 self.groups, self.dilation)
+        added = self.output_padding if output_size is None else self._added(input, output_size)
+        out: Tensor = transposed(input, self.weight, self.bias, self.stride, self.padding, added, self.groups,
+                                 self.dilation)
         return out
+
+    def _added(self, input: Operand, wanted: Sequence[int]) -> tuple[Any, ...]:
+        """The `output_padding` by which the result has these sizes, before which those of others may be."""
+        n = self.spatial
+        least = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, s, p, d, k in zip(
+            input.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)]
+        found = tuple(size - low for size, low in zip(wanted[-n:], least))
+        if len(wanted) not in (n, n + 2) or not all(0 <= x < s for x, s in zip(found, self.stride)):
+            most = [low + s - 1 for low, s in zip(least, self.stride)]
+            raise UserError(f"output_size = {tuple(wanted)}, and the result has sizes from {least} to {most}",
+                            code="MLC0360", loc=user_loc())
+        return found
 
 
 class ConvTranspose1d(_ConvTranspose):

@@ -205,13 +205,19 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{_shown(self)}"
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
+                        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                        sparse: bool = False) -> Embedding:
         """Make a layer of a table that exists.
 
         Args:
             embeddings: Tensor [num_embeddings, embedding_dim], which becomes the parameter.
             freeze: Whether it is not to be trained.
             padding_idx: Row that gets no gradient, or None.
+            max_norm: As of the class, as are those below.
+            norm_type: Order of that norm.
+            scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs.
+            sparse: Whether `backward` gives the table a sparse gradient.
 
         Returns:
             The layer.
@@ -222,7 +228,8 @@ class Embedding(Module):
         """
         rows, columns = embeddings.shape
         with init.shapes_only():
-            layer = cls(rows, columns, padding_idx, dtype=embeddings.dtype)
+            layer = cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                        dtype=embeddings.dtype)
         layer.weight = Parameter(embeddings, not freeze)
         return layer
 
@@ -287,6 +294,38 @@ class EmbeddingBag(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}{_shown(self)}, mode={self.mode}"
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
+                        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+                        sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None
+                        ) -> EmbeddingBag:
+        """Make a layer of a table that exists.
+
+        Args:
+            embeddings: Tensor [num_embeddings, embedding_dim], which becomes the parameter.
+            freeze: Whether it is not to be trained.
+            max_norm: As of the class, as are all below.
+            norm_type: Order of that norm.
+            scale_grad_by_freq: Whether the gradient by a row is divided by how often it occurs.
+            mode: "sum", "mean" or "max".
+            sparse: Whether `backward` gives the table a sparse gradient.
+            include_last_offset: Whether the last of the offsets is the end of the last bag.
+            padding_idx: Row that does not count, or None.
+
+        Returns:
+            The layer.
+
+        Example:
+            >>> nn.EmbeddingBag.from_pretrained(mlc.ones(3, 2), mode="sum")(mlc.tensor([[0, 2]]))
+            tensor([[2., 2.]], dtype=mlc.float32)
+        """
+        rows, columns = embeddings.shape
+        with init.shapes_only():
+            layer = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset,
+                        padding_idx, dtype=embeddings.dtype)
+        layer.weight = Parameter(embeddings, not freeze)
+        return layer
 
     def forward(self, input: Operand, offsets: Operand = None, per_sample_weights: Operand = None) -> Tensor:
         """Reduce each bag of rows of the table.

@@ -246,7 +246,7 @@ class TransformerEncoder(Module):
     def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None,
                  enable_nested_tensor: bool = True, mask_check: bool = True) -> None:
         self.layers = ModuleList([_copy(encoder_layer) for _ in range(num_layers)])
-        self.norm = norm
+        self.num_layers, self.norm = num_layers, norm
 
     def forward(self, src: Operand, mask: Operand = None, src_key_padding_mask: Operand = None,
                 is_causal: bool | None = None) -> Tensor:
@@ -297,7 +297,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         self.layers = ModuleList([_copy(decoder_layer) for _ in range(num_layers)])
-        self.norm = norm
+        self.num_layers, self.norm = num_layers, norm
 
     def forward(self, tgt: Operand, memory: Operand, tgt_mask: Operand = None, memory_mask: Operand = None,
                 tgt_key_padding_mask: Operand = None, memory_key_padding_mask: Operand = None,
@@ -371,6 +371,7 @@ class Transformer(Module):
                  custom_encoder: Module | None = None, custom_decoder: Module | None = None,
                  layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
                  device: Any = None, dtype: DTypeLike = None, generator: init.Generator | None = None) -> None:
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         settings: Any = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
                          bias, device, dtype, generator)
         self.encoder = custom_encoder or TransformerEncoder(
