@@ -293,9 +293,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, puts,
                         gradients, depends)
     _note_updates(recorded, places)
-    held = {id(x) for found in around for x in found.objects()}
-    recorded.made = frozenset(i for i, (kind, x) in enumerate(outputs)
-                              if kind == "value" and isinstance(x, _MUTABLE) and id(x) not in held)
+    recorded.made = _made(outputs, around)
     _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
@@ -371,6 +369,13 @@ def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | Non
         else:
             outputs.append(("value", x))
     return outputs, results
+
+
+def _made(outputs: Sequence[tuple[str, Any]], around: Sequence[Reached]) -> frozenset[int]:
+    """`Recorded.made`: collections that were not there before."""
+    held = {id(x) for reached in around for x in reached.objects()}
+    return frozenset(i for i, (kind, x) in enumerate(outputs)
+                     if kind == "value" and isinstance(x, _MUTABLE) and id(x) not in held)
 
 
 def _holds_tracers(x: Any) -> bool:

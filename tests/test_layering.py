@@ -25,7 +25,8 @@ MAY_IMPORT = {
 }
 """ir <- dialects <- passes <- backends, frontend <- mlc <- tools. A folder may import itself."""
 EXCEPTIONS = {("ir/passes.py", "mlc.passes"): "lists the passes that can be found by name",
-              ("mlc/__init__.py", "mlc.tools.notebook"): "is called by IPython alone, by the name of the package"}
+              ("mlc/__init__.py", "mlc.tools.notebook"): "is called by IPython alone, by the name of the package",
+              ("mlc/__main__.py", "mlc.tools.cli.main"): "is the command, by the name of the package"}
 """(file, module): the reason why an import against the order is right."""
 OTHER_FOLDERS = ("tests", "examples")
 SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}

@@ -14,7 +14,7 @@ from typing import Any
 
 from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import refusal
-from mlc.frontend.script.reach import Reached
+from mlc.frontend.script.reach import Place, Reached
 from mlc.frontend.script.reached_state import Progress
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, state
@@ -37,14 +37,13 @@ _around = _Around()
 
 
 class region:
-    """Context in which a loop or branch in the function of `frame` is recorded, which carries variables of these
-    `names`; those of other functions may not change."""
+    """Context in which a loop or branch in the function of `frame` is recorded, which carries variables at these
+    places; those of other functions may not change."""
 
-    def __init__(self, frame: FrameType, names: Collection[str] = ()) -> None:
+    def __init__(self, frame: FrameType, carried: Collection[Place] = ()) -> None:
         self.variables = dict(frame.f_locals), frame.f_globals
         self.loc = user_loc()
-        self.reached = Reached(self.variables[0], buffers=False, carried={
-            n: self.variables[0].get(n, self.variables[1].get(n)) for n in names})
+        self.reached = Reached(self.variables[0], buffers=False, carried=carried)
 
     def __enter__(self) -> None:
         _around.functions.append(self.variables)

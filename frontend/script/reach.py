@@ -19,7 +19,7 @@ import threading
 import types
 import weakref
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
@@ -56,6 +56,8 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local, threading.Event)
 _STATEFUL = ("mlc.nn", "mlc.optim", "mlc.utils.data")
 """Modules of this package whose objects count as the program's state."""
+Place = tuple[int, str | None]
+"""Where a variable is: the id of its cell, or of the globals that have it under a name."""
 BY_NAME = ("getattr", "vars", "__dict__")
 """Names of what reads attributes whose names are only known when it runs."""
 
@@ -64,7 +66,7 @@ BY_NAME = ("getattr", "vars", "__dict__")
 class Reached:
     """The mutable state that some functions and values reach, and its current contents.
 
-    carried    variables, by name, that may change themselves; their contents may not
+    carried    variables that may change themselves; their contents may not
     buffers    whether to include the buffers of modules
     named      the names and strings in the code of each function of the program, by its id
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
@@ -73,8 +75,8 @@ class Reached:
     """
 
     def __init__(self, roots: Mapping[str, Any], buffers: bool = True,
-                 carried: Mapping[str, Any] | None = None) -> None:
-        self._carried, self._buffers = carried or {}, buffers
+                 carried: Collection[Place] = ()) -> None:
+        self._carried, self._buffers = frozenset(carried), buffers
         self.places: list[ReachedState] = []
         self._seen: dict[int, Any] = {}
         self._names: set[str] = set()                      # names and strings in the code of the program
@@ -243,13 +245,9 @@ class Reached:
             self._names.add(place.values[0])
         if not isinstance(place, ClassAttributes):
             self.free |= {id(x) for x in place.values if isinstance(x, types.FunctionType | type)}
-        if not (isinstance(place, Variable) and self._carries(place)):
+        if not (isinstance(place, Variable) and (id(place.x[0]), place.x[1]) in self._carried):
             self.places.append(place)
         self._work += place.inside()
-
-    def _carries(self, place: Variable) -> bool:
-        name = place.path
-        return name in self._carried and place.values[0] is self._carried[name]
 
     def _function(self, path: str, f: types.FunctionType) -> None:
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):

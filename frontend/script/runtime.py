@@ -31,6 +31,7 @@ from mlc.frontend.script import changes as python_state
 from mlc.frontend.script.builtin import Steps
 from mlc.frontend.script.capture import way_out
 from mlc.frontend.script.jumps import VALUE
+from mlc.frontend.script.reach import Place
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
@@ -217,6 +218,12 @@ class Variables:
     live: Names
     head: Names
 
+    @property
+    def places(self) -> set[Place]:
+        """Where they are: in cells that `put` assigns, or in its globals."""
+        put: Any = self.put
+        return {(id(cell), None) for cell in put.__closure__ or ()} | {(id(put.__globals__), n) for n in self.names}
+
     def recording(self, run: Callable[[], R]) -> R:
         """`run()`; if it fails, the variables are restored."""
         before = self.get()
@@ -244,7 +251,7 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
         return branch
 
     note("if", site.what)
-    with python_state.region(sys._getframe(1), names), asking(value_of_number(test)):
+    with python_state.region(sys._getframe(1), variables.places), asking(value_of_number(test)):
         found = variables.recording(lambda: loop_carried.branch(
             loop_carried.condition(test, site), run(then), run(otherwise), _only(site, wanted), on_demand=True))
     after: list[Any] = [a if a is b else UNDEFINED for a, b in zip(*left)]
@@ -263,7 +270,7 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
         body()
     loop = _Loop(_site("the `while` loop", variables.names, guarded), variables)
     note("while", loop.site.what)
-    with python_state.region(sys._getframe(1), variables.names), asking(value_of_number(going)):
+    with python_state.region(sys._getframe(1), variables.places), asking(value_of_number(going)):
         loop.run(test, body)
 
 
@@ -272,7 +279,7 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         python_state.check(iterable, "an iterator goes on by a `for` loop")
     if (steps := builtin.steps(iterable)) is not None:
         loop = _Loop(_site(LOOP, variables.names, guarded), variables)
-        around = python_state.region(sys._getframe(1), variables.names)
+        around = python_state.region(sys._getframe(1), variables.places)
         try:
             with attempt(), around, asking(value_of_number(steps.length)):
                 loop.over(steps, body, stop)
@@ -291,7 +298,7 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         if is_tensor(stopped):
             assert stop is not None
             site = _site(LOOP, variables.names, guarded)
-            with python_state.region(sys._getframe(1), variables.names):
+            with python_state.region(sys._getframe(1), variables.places):
                 if isinstance(iterable, Iterator):         # its position must not be observable later
                     python_state.check_here(iterable, "an iterator goes on by a `for` loop")
                 return _rest(_all_of(pending, iterable, site), isinstance(iterable, range), body, stop, variables, site)
