@@ -291,9 +291,8 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     if donated:
         trace.function.attrs["donate"] = tuple(donated)
     recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, puts,
-                        gradients, depends)
+                        gradients, depends, made=_made(outputs, around))
     _note_updates(recorded, places)
-    recorded.made = _made(outputs, around)
     _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
