@@ -127,6 +127,47 @@ def test_moving_elements(f: Callable[[Any], Any], wanted: Any) -> None:
     same(f(coo()), wanted)
 
 
+@pytest.mark.parametrize("key", [(1, slice(1, 4)), (0, slice(-2, None)), (Ellipsis, 1, slice(1, 4)),
+                                 (slice(1), slice(2, 4))])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_ranges_after_positions(key: Any, compiled: bool) -> None:
+    """They are of what the positions leave."""
+    dense = np.arange(1, 9, dtype=np.float32).reshape(2, 4)
+    pick = (mlc.compile if compiled else lambda f: f)(lambda s: s[key].to_dense())
+    np.testing.assert_array_equal(pick(mlc.tensor(dense).to_sparse()).numpy(), dense[key])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:2])
+def test_arrays_are_no_numbers(layout: str) -> None:
+    s, row = of_layout(layout), np.array([1.0, 2.0, 3.0, 4.0], np.float32)
+    for product in (s * row, mlc.mul(s, row), s * mlc.tensor(row), s * (np.ones((2, 1), np.float32) * row)):
+        same(product, DENSE * row)
+    with pytest.raises(TypeError, match="MLC0772"):
+        s / row
+
+
+def test_what_moves_elements_of_coordinates_shares_no_memory() -> None:
+    s = mlc.tensor(DENSE).to_sparse()
+    for moved, wanted in ((s.t(), DENSE.T), (s.unsqueeze(0), DENSE[None])):
+        moved.mul_(10)
+        same(s, DENSE)
+        same(moved, 10 * wanted)
+        assert not moved.requires_grad_().is_leaf or not s.requires_grad
+
+
+def test_dtypes_of_sums() -> None:
+    z = mlc.sparse_coo_tensor([[0, 1, 1], [0, 0, 1]], mlc.tensor([3j, 2.0, 3 + 2j]), (2, 2))
+    assert mlc.sum(z, 0).to_dense().tolist() == [2 + 3j, 3 + 2j]
+    for dtype, total in ((mlc.int32, 5), (mlc.uint8, 5), (mlc.bool, True)):
+        x = mlc.sparse_coo_tensor(mlc.zeros(0, 2, dtype=mlc.int64), mlc.tensor([2, 3]).to(dtype), ()).to_dense()
+        assert (x.dtype, x.item()) == (dtype, total)
+
+
+def test_nan_times_the_number_0_does_not_count() -> None:
+    s, bad = of_layout("sparse_csr"), mlc.full((2,), float("nan"))
+    assert mlc.addmv(bad, s, mlc.ones(4), beta=0).tolist() == DENSE.sum(1).tolist()
+
+
 def test_products_that_stay_sparse() -> None:
     s, d = coo(), mlc.tensor(D.T)
     h = mlc.hspmm(s, d)

@@ -51,9 +51,14 @@ def _dense(input: SparseTensor, dtype: Any = None, *, masked_grad: bool | None =
     n = x.sparse_dim()
     shape, dense = x.shape[:n], x.shape[n:]
     zeros = call("zeros", math.prod(shape), *dense, dtype=x.dtype, device=x.device)
-    out = scattered(positions(x._indices(), shape), x.stored, zeros) if n else call("sum", x.stored, 0)
+    out = scattered(positions(x._indices(), shape), x.stored, zeros) if n else _all_added(x.stored)
     out = out.reshape(x.shape)
     return out if dtype is None else out.to(dtype)
+
+
+def _all_added(x: Tensor) -> Any:
+    """The sum along the first dimension, of the same dtype."""
+    return call("any", x, 0) if x.dtype.ir.is_bool else call("sum", x, 0, dtype=x.dtype)
 
 
 @coded

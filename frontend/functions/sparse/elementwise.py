@@ -36,7 +36,7 @@ for _name in KEEPING_ZERO:
 
 
 def _is_number(x: Any) -> bool:
-    return not isinstance(x, Tensor) or (not x.composite and not x.ndim)
+    return not getattr(x, "ndim", 0) and not is_sparse(x)
 
 
 @implements("pow")
@@ -110,7 +110,7 @@ def mul(input: Any, other: Any) -> Any:
     if _is_number(y):
         return x.with_values(call("mul", x.stored, y))
     if not is_sparse(y):
-        return _by_dense(x, y)
+        return _by_dense(x, call("as_tensor", y))
     if tuple(x.shape) != tuple(y.shape):
         raise UserError(f"sparse tensors of shapes {list(x.shape)} and {list(y.shape)} are multiplied", code="MLC0777",
                         hint="sparse tensors do not broadcast against each other")

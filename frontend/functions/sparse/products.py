@@ -200,6 +200,11 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     """beta * input + alpha * (mat1 @ mat2), of which an operand is sparse."""
     product = mm(mat1, mat2) if is_sparse(mat1) or is_sparse(mat2) else call("mm", mat1, mat2)
     _check_added("addmm", "input", input, product)
+    return _added(input, product, beta, alpha)
+
+
+def _added(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """beta * input + alpha * product, where NaN in what is multiplied by the number 0 does not count."""
     product = product if _is_one(alpha) else product * alpha
     if not isinstance(beta, Tensor) and beta == 0:
         return product
@@ -215,7 +220,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     """beta * input + alpha * (mat @ vec)"""
     product = mv(mat, vec)
     _check_added("addmv", "input", input, product)
-    return input * beta + product * alpha
+    return _added(input, product, beta, alpha)
 
 
 @implements("nn.functional.linear", "linear")

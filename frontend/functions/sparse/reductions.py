@@ -36,7 +36,7 @@ def _sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: 
 def _reduced(x: SparseTensor, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     n, over = x.sparse_dim(), axes(dim, len(x.shape))
     dense = [d - n + 1 for d in over if d >= n]
-    wide = dtype if dtype is not None else "int64" if not x.dtype.is_floating_point else x.dtype
+    wide = dtype if dtype is not None else x.dtype if x.dtype.is_floating_point or x.dtype.is_complex else "int64"
     values = call("sum", x.stored, dense, keepdim, dtype=wide) if dense else x.stored.to(wide)
     rest = [k for k in range(n) if k not in over]
     shape = [1 if k in over else m for k, m in enumerate(x.shape) if keepdim or k not in over]

@@ -43,7 +43,7 @@ def permute(input: SparseTensor, dims: Sequence[int]) -> SparseTensor:
     if sorted(order) != list(range(len(input.shape))):
         raise UserError(f"dims = {tuple(dims)} is no order of {len(input.shape)} dimensions", code="MLC0357")
     if order == sorted(order):
-        return input
+        return input.with_values(input.stored.clone())
     shape = [input.shape[k] for k in order]
     if not input.is_sparse:
         return _transposed(input, order, shape)
@@ -51,7 +51,7 @@ def permute(input: SparseTensor, dims: Sequence[int]) -> SparseTensor:
     if any(k >= n for k in order[:n]):
         raise unsupported("permute", input.layout, "a sparse dimension would be swapped with a dense one")
     indices = call("stack", [input._indices()[k] for k in order[:n]]) if n else input._indices()
-    values = input.stored
+    values = input.stored.clone()                          # as in PyTorch: it is no view
     if order[n:] != list(range(n, len(order))):
         values = call("permute", values, (0, *(k - n + 1 for k in order[n:])))
     return coo(indices, values, shape, order[:n] == list(range(n)) and input.is_coalesced())
@@ -80,7 +80,7 @@ def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
         return coo(x._indices(), call("unsqueeze", x.stored, at - n + 1), shape, x.is_coalesced())
     zeros = call("zeros", 1, x._nnz(), dtype="int64")
     where = call("cat", [x._indices()[:at], zeros, x._indices()[at:]])
-    return coo(where, x.stored, shape, x.is_coalesced())
+    return coo(where, x.stored.clone(), shape, x.is_coalesced())
 
 
 @implements("squeeze")
@@ -157,7 +157,7 @@ def getitem(input: SparseTensor, key: Any) -> Any:
     for k in keys:
         if isinstance(k, slice) and (k.step is None or k.step == 1):
             if k != slice(None):
-                start, stop, _ = k.indices(input.shape[at])
+                start, stop, _ = k.indices(out.shape[at])
                 out = call("narrow", out, at, start, max(stop - start, 0))
             at += 1
         elif isinstance(k, int) and not isinstance(k, bool):
