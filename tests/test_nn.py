@@ -304,6 +304,50 @@ def test_the_size_of_a_transposed_convolution(size: Any) -> None:
         layer(x, output_size=(11, 9))
 
 
+class Fixed(nn.BatchNorm1d):
+    """A norm that stays in evaluation, whatever holds it."""
+
+    def train(self, mode: bool = True) -> Any:
+        return super().train(False)
+
+
+def test_modules_inside_are_trained_in_their_own_way() -> None:
+    m = nn.Sequential(Fixed(2), nn.Sequential(nn.Dropout(0.5))).train()
+    assert [m.training, m[0].training, m[1].training, m[1][0].training] == [True, False, True, True]
+    assert not any(x.training for x in m.eval().modules())
+
+
+def test_a_copy_of_a_model_has_no_gradients() -> None:
+    m = nn.Linear(2, 1, bias=False)
+    m(mlc.ones(1, 2)).sum().backward()
+    copied = copy.deepcopy(m)
+    assert copied.weight.grad is None and m.weight.grad is not None
+    x = mlc.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    kept = copy.deepcopy(x).grad
+    assert kept is not None and kept.tolist() == [2.0, 2.0]
+
+
+def test_initial_values_are_written_into_the_memory_of_a_tensor() -> None:
+    m = nn.Linear(2, 3)
+    shared, whole = m.weight.detach(), m.state_dict()["weight"]
+    nn.init.constant_(m.weight.data, 3.0)
+    nn.init.zeros_(m.weight[1])
+    assert m.weight.tolist() == shared.tolist() == whole.tolist() == [[3.0, 3.0], [0.0, 0.0], [3.0, 3.0]]
+    nn.init.eye_(m.weight)
+    assert shared[0].tolist() == [1.0, 0.0] and m.weight.requires_grad and m.weight.is_leaf
+    with nn.init.shapes_only():
+        nn.init.zeros_(nn.Linear(10**5, 10**5).weight)
+
+
+@pytest.mark.parametrize("kind", [nn.BatchNorm1d, nn.InstanceNorm1d])
+def test_statistics_that_are_no_longer_tracked(kind: Any) -> None:
+    m = kind(2, track_running_stats=True)
+    m.track_running_stats = False
+    m(mlc.tensor([[[1.0, 2.0], [3.0, 6.0]]] * 2))
+    assert m.running_mean.tolist() == [0.0, 0.0] and m.num_batches_tracked.item() == 0
+
+
 # -- seeds ------------------------------------------------------------------------------------------------------------
 def test_seeds() -> None:
     mlc.manual_seed(7)

@@ -142,3 +142,8 @@ def test_attention_with_weights_of_their_own_and_given_keys() -> None:
         torch.nn.functional.multi_head_attention_forward, torch.from_numpy)
     for a, b in zip(ours, theirs):
         np.testing.assert_allclose(np.array(a), b.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_masked_mean_of_halves_counts_beyond_their_range() -> None:
+    x, mask = mlc.full((70000,), 0.5, dtype=mlc.float16), mlc.ones(70000, dtype=mlc.bool)
+    assert mlc.masked.mean(x, 0, mask=mask).item() == 0.5 and mlc.masked.var(x, 0, mask=mask).item() == 0

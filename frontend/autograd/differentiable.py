@@ -115,7 +115,7 @@ class Differentiable:
         if self._autograd is not None:
             meta = out.autograd_meta
             meta.requires_grad, meta.is_parameter = self.requires_grad, self._autograd.is_parameter
-        if self.grad is not None:
+        if self.grad is not None and not self._autograd.is_parameter:      # a copied model begins without gradients
             out.grad = copy.deepcopy(self.grad, memo)
         return out
 

@@ -101,7 +101,7 @@ class _BatchNorm(_Tracking):
         self.check(input)
         self.check_channels(input.shape[1])
         of_batch = self.training or self.running_mean is None
-        if self.training and self.running_mean is not None:
+        if self.training and self.track_running_stats and self.running_mean is not None:
             axes = tuple(a for a in range(len(input.shape)) if a != 1)
             self.check_count(sizes.product([input.shape[a] for a in axes]))
             assert self.num_batches_tracked is not None
@@ -326,8 +326,8 @@ class _InstanceNorm(_Tracking):
 
     def _normalized(self, x: Tensor) -> Tensor:
         self.check_channels(x.shape[1])
-        of_image = self.training or self.running_mean is None
-        if self.training and self.running_mean is not None:
+        of_image = self.training or not self.track_running_stats or self.running_mean is None
+        if self.training and self.track_running_stats and self.running_mean is not None:
             axes = tuple(range(2, len(x.shape)))
             wide = x.float() if x.dtype.itemsize < 4 else x
             self.track(R.mean(R.mean(wide, axes), 0), R.mean(R.var(wide, axes), 0), self.momentum or 0.0)

@@ -92,7 +92,7 @@ class RNNCellBase(Module):
 def _reset(module: Any, hidden_size: int) -> None:
     bound = 1 / math.sqrt(hidden_size) if hidden_size else 0.0
     for x in module.parameters():
-        x.replace_elements(init.uniform(x.shape, -bound, bound, x.dtype).to(x.device))
+        init.uniform_(x, -bound, bound)
 
 
 class RNNCell(RNNCellBase):

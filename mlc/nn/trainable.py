@@ -31,10 +31,11 @@ class Trainable(Hierarchy):
             >>> nn.Dropout(0.5).eval().train().training
             True
         """
-        for module in self.modules():
-            vars(module).pop("training", None)             # the default of the class is True
-            if not mode:
-                module.training = False
+        vars(self).pop("training", None)                   # the default of the class is True
+        if not mode:
+            self.training = False
+        for module in self.children():                     # each of which may do so in its own way
+            module.train(mode)
         return self
 
     def eval(self: M) -> M:

@@ -159,3 +159,12 @@ def test_stacks_take_the_arguments_of_pytorch() -> None:
     mask = model.generate_square_subsequent_mask(L, "cpu", mlc.float64)
     assert mask.dtype == mlc.float64
     assert model(normal(S, N, E), normal(L, N, E), tgt_mask=mask, tgt_is_causal=None).shape == (L, N, E)
+
+
+def test_a_query_that_attends_to_nothing_gives_0_with_dropout_too() -> None:
+    q = mlc.ones(1, 2, 4, requires_grad=True)
+    mask = mlc.tensor([[True, True], [False, False]])
+    out = nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask, dropout_p=0.5)
+    assert out[0, 1].tolist() == [0.0] * 4
+    out.sum().backward()
+    assert q.grad is not None and not q.grad.isnan().any().item()

@@ -19,7 +19,7 @@ from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
-from mlc.ir.types import IntType
+from mlc.ir.types import IntType, f32
 
 
 def _least(x: Tracer, sign: int) -> float:
@@ -42,6 +42,11 @@ def filled(input: Operand, mask: Operand, value: float, dtype: DTypeLike = None)
         raise UserError(f"a mask of shape [{', '.join(map(str, kept.shape))}] does not broadcast to "
                         f"[{', '.join(map(str, x.shape))}]", code="MLC0367", symbols=sizes.symbols(*x.shape))
     return tracer(E.where(kept, x, full(value, x)))
+
+
+def _wide(x: Tracer) -> Tracer:
+    """The tensor; of elements of 16 bits in float32, which counts beyond 2048 need."""
+    return cast(x, f32) if x.type.dtype.width < 32 else x
 
 
 def _counts(x: Tracer, mask: Operand, dim: Dims, keepdim: bool) -> Tensor:
@@ -234,7 +239,8 @@ def mean(input: Operand, dim: Dims = None, *, keepdim: bool = False, dtype: DTyp
         tensor(3., dtype=mlc.float32)
     """
     x = floating(filled(input, mask, 0, dtype))
-    return R.sum(x, dim, keepdim) / _counts(x, mask, dim, keepdim)
+    wide = _wide(x)
+    return E.cast_to(R.sum(wide, dim, keepdim) / _counts(wide, mask, dim, keepdim), x.dtype)
 
 
 @operation(name="masked.median")
@@ -343,12 +349,13 @@ def var(input: Operand, dim: Dims = None, unbiased: bool | None = None, *, corre
         >>> mlc.masked.var(mlc.tensor([1.0, 2.0, 5.0]), mask=mlc.tensor([True, False, True]))
         tensor(8., dtype=mlc.float32)
     """
-    x = floating(input, dtype)
+    given = floating(input, dtype)
+    x = _wide(given)
     count = _counts(x, mask, dim, True)
     centred = x - R.sum(filled(x, mask, 0), dim, True) / count
     total = R.sum(filled(E.mul(centred, conjugate(tracer(centred))), mask, 0), dim, keepdim)
     less = float(correction if correction is not None else unbiased is not False)
-    return total / E.clamp_min((count if keepdim else _counts(x, mask, dim, False)) - less, 0.0)
+    return E.cast_to(total / E.clamp_min((count if keepdim else _counts(x, mask, dim, False)) - less, 0.0), given.dtype)
 
 
 @operation(name="masked.std")

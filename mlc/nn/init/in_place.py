@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from mlc.frontend.arguments import coded
+from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.generator import Generator
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import state
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
-from mlc.nn.init import distributions, scaled, structured
+from mlc.nn.init import distributions, scaled, shapes, structured
 
 
 def _filled(tensor: Tensor, values: Callable[..., Tensor], **arguments: Any) -> Tensor:
@@ -25,8 +26,17 @@ def _filled(tensor: Tensor, values: Callable[..., Tensor], **arguments: Any) -> 
         raise UserTypeError("initial values cannot be written into a tensor while a function is recorded",
                             code="MLC0718", loc=user_loc(),
                             hint="do so outside of the function, or make a new tensor, as in mlc.nn.init.normal(shape)")
-    tensor.replace_elements(values(tensor.shape, dtype=tensor.dtype, **arguments).to_device(tensor.device))
+    write(tensor, values(tensor.shape, dtype=tensor.dtype, **arguments).to_device(tensor.device))
     return tensor
+
+
+def write(tensor: Tensor, values: Tensor) -> None:
+    """Give a tensor elements of its own shape and dtype, which what shares its memory has, too, and no graph."""
+    if shapes.state.shapes_only:
+        tensor.replace_elements(values)                    # which take no memory
+        return
+    with no_grad():
+        tensor.copy_(values)
 
 
 @coded
