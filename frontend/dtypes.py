@@ -159,9 +159,11 @@ NO_DTYPE = (IRError, TypeError, ValueError, AttributeError, LookupError, SyntaxE
 
 
 def as_dtype(x: Any) -> DType:
-    """Convert to an element type: mlc.float32, "float32", np.float32, torch.float32, float."""
+    """Convert to an element type: mlc.float32, "float32", np.float32, torch.float32, float; None is the default."""
     if isinstance(x, DType):
         return x
+    if x is None:                                          # of which numpy would make float64
+        return float32
     if isinstance(x, ScalarType) and x in _OF_IR:
         return _OF_IR[x]
     if isinstance(x, type) and x in _OF_PYTHON:

@@ -1,6 +1,8 @@
-"""Fourier transforms: how exact they are, and what is refused."""
+"""Fourier transforms and special functions: how exact they are, at which places, and what is refused."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
@@ -47,3 +49,25 @@ def test_windows_of_mlc_itself_are_of_floats() -> None:
         for dtype, code in (("int32", "MLC0359"), ("complex64", "MLC0359"), ("no dtype", "MLC0342")):
             with pytest.raises(Error, match=code):
                 window(4, dtype=dtype)
+
+
+def test_zeta_at_its_limits() -> None:
+    inf, nan = math.inf, math.nan
+    zeta, first = mlc.special.zeta, lambda x: mlc.polygamma(1, mlc.tensor(x, dtype=mlc.float64)).item()
+    assert all(math.isnan(zeta(mlc.tensor(s), q).item()) for s, q in ((2.0, nan), (nan, 1.0), (nan, nan)))
+    found = [zeta(mlc.tensor(s), q).item() for s, q in ((1e20, 1.0), (inf, 1.0), (1e20, 2.0), (inf, 2.0))]
+    assert found == [1, 1, 0, 0]
+    assert math.isnan(first(nan)) and first(inf) == 0 and first(1e200) == pytest.approx(1e-200)
+
+
+def test_bessel_functions_have_derivatives_at_0() -> None:
+    x = mlc.tensor([0.0, -1.0], dtype=mlc.float64, requires_grad=True)
+    mlc.special.bessel_j1(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == pytest.approx([0.5, 0.32514710])
+    second = mlc.grad(mlc.grad(mlc.special.bessel_j0))
+    assert second(mlc.tensor(0.0, dtype=mlc.float64)).item() == pytest.approx(-0.5)
+
+
+def test_windows_without_a_dtype() -> None:
+    assert mlc.signal.windows.hann(4, dtype=None).dtype is mlc.fft.fftfreq(4, dtype=None).dtype is mlc.float32
+    assert mlc.signal.windows.exponential(1, center=2.0, sym=False).item() == pytest.approx(math.exp(-2))

@@ -333,7 +333,7 @@ def _weights(q: Tracer, k: Tracer, mask: Tracer | None, scale: float, causal: bo
         mask = tracer(S.tril(broadcast_to(tracer(True), scores.shape[-2:])))
     if mask is not None:
         scores = E.where(mask, scores, -math.inf) if mask.type.dtype.is_bool else scores + mask
-        nothing = R.amax(scores, -1, True) == -math.inf    # a query that attends to no key gets 0, as of tensor.attention
+        nothing = R.amax(scores, -1, True) == -math.inf    # who attends to no key gets 0, as of tensor.attention
         return E.where(nothing, 0.0, softmax(E.where(nothing, 0.0, scores), -1))
     return softmax(scores, -1)
 

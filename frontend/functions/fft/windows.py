@@ -258,7 +258,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     if center is not None and sym:
         raise UserError("a symmetric window has its centre in the middle", code="MLC0360", hint="pass sym=False")
     d = _distances(M, sym) if center is None else np.arange(count_of(M, "M")) - center
-    return _window(np.ones(1) if len(d) == 1 else np.exp(-np.abs(d) / _positive(tau, "tau")), dtype)
+    return _window(np.ones(1) if len(d) == 1 and center is None else np.exp(-np.abs(d) / _positive(tau, "tau")), dtype)
 
 
 @creation

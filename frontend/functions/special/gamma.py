@@ -153,7 +153,7 @@ def polygamma(n: int, input: Operand) -> Tensor:
         return digamma(input)
     factor = float((-1) ** (order + 1) * math.factorial(order))
     return in_double(lambda x: factor * _zeta(full(order + 1.0, tracer(x), x.shape), x,
-                                              lambda x, s: _inverse_power(x, order + 1)), input)
+                                              lambda x, s, less: _inverse_power(x, order + 1 - less)), input)
 
 
 def _inverse_power(x: Tensor, n: int) -> Tensor:
@@ -190,17 +190,18 @@ def zeta(input: Operand, other: Operand) -> Tensor:
     """
     def of(s: Tensor, q: Tensor) -> Tensor:
         s, q = broadcast_tensors(s, q)
-        return _zeta(s, q, lambda x, s: E.exp(-s * E.log(x)))
+        s = E.where(s == math.inf, 1e300, s)               # for which powers are those of the limit
+        return _zeta(s, q, lambda x, s, less: E.exp((less - s) * E.log(x)))
     return in_double(of, input, other)
 
 
-def _zeta(s: Tensor, q: Tensor, power: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """zeta(s, q), where power(x, s) = x ** -s"""
+def _zeta(s: Tensor, q: Tensor, power: Callable[[Tensor, Tensor, int], Tensor]) -> Tensor:
+    """zeta(s, q), where power(x, s, less) = x ** (less - s)"""
     whole = q == E.round(q)
     low = (q < 0) & ~whole
     # The sum over all integers has period 1 in q, so that it follows from two arguments that are not negative.
     r = E.where(low, q - E.floor(q), 0.5)
-    ours = E.where(low, 1.0 - q, E.where(q > 0, q, 1.0))
+    ours = E.where(low, 1.0 - q, E.where(q <= 0, 1.0, q))
     ours, from_r, from_rest = unbind(_zeta_above(_last(s), stack([ours, r, 1.0 - r], -1), power), -1)
     parity = 1.0 - 2.0 * E.remainder(s, 2.0)
     out = E.where(low, from_r + parity * (from_rest - ours), ours)
@@ -214,16 +215,16 @@ def _last(x: Tensor) -> Tensor:
     return reshape(tracer(x), [*x.shape, 1])
 
 
-def _zeta_above(s: Tensor, q: Tensor, power: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def _zeta_above(s: Tensor, q: Tensor, power: Callable[[Tensor, Tensor, int], Tensor]) -> Tensor:
     """zeta(s, q) for q > 0, by the formula of Euler and Maclaurin."""
-    s = E.where(s > 1.0, s, 2.0)
-    total = R.sum(power(_last(q) + cast(emit(T.Iota, (SHIFT,), 0, i64), f64), _last(s)), -1)
+    s = E.where(s <= 1.0, 2.0, s)
+    total = R.sum(power(_last(q) + cast(emit(T.Iota, (SHIFT,), 0, i64), f64), _last(s), 0), -1)
     y = q + float(SHIFT)
-    last = power(y, s)
-    total = total + last * y / (s - 1.0) + 0.5 * last
+    last = power(y, s, 0)
+    total = total + power(y, s, 1) / (s - 1.0) + 0.5 * last
     inverse, factor, rising = 1.0 / (y * y), last / y, s
     for k, b in enumerate(BERNOULLI, 1):
-        total = total + float(b / math.factorial(2 * k)) * rising * factor
+        total = total + float(b / math.factorial(2 * k)) * E.where(factor == 0, 0.0, rising) * factor     # not inf * 0
         rising = rising * (s + (2.0 * k - 1)) * (s + 2.0 * k)
         factor = factor * inverse
     return total

@@ -50,7 +50,7 @@ def weighted(values: Tensor, weights: Array) -> Tensor:
 
 
 def _near(x: Tensor, order: int, second: bool) -> Tensor:
-    """J or Y for 0 < x < 20."""
+    """J for |x| < 20, or Y for 0 < x < 20."""
     angles = unsqueeze(x, -1) * emit(T.Constant, NODES)
     waves, factor = (G.sin(angles), NODES) if order else (G.cos(angles), np.ones_like(NODES))
     first = weighted(waves, PLAIN * factor)
@@ -79,12 +79,12 @@ def _far(x: Tensor, order: int, second: bool) -> Tensor:
 def _bessel(x: Tensor, order: int, second: bool) -> Tensor:
     size = x if second else E.abs(x)
     inside = size < BORDER
-    near = _near(E.where(inside & (size > 0), size, 1.0), order, second)
-    out = E.where(inside, near, _far(E.where(inside, BORDER, size), order, second))
+    far = _far(E.where(inside, BORDER, size), order, second)
     if second:
+        out = E.where(inside, _near(E.where(inside & (size > 0), size, 1.0), order, True), far)
         return E.where(x > 0, out, E.where(x == 0, -math.inf, math.nan))
-    out = E.where(x == 0, 0.0 if order else 1.0, out)
-    return E.where(x < 0, -out, out) if order else out
+    far = E.where(x < 0, -far, far) if order else far
+    return E.where(inside, _near(E.where(inside, x, 0.0), order, False), far)      # with its derivatives at 0
 
 
 def _bessel_k(x: Tensor, order: int, scaled: bool) -> Tensor:
