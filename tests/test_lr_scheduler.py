@@ -204,3 +204,30 @@ def test_mistakes(code: str, mistake: Callable[[Any], Any]) -> None:
     with pytest.raises(UserError, match=code) as caught:
         mistake(optimizer(mlc))
     assert caught.value.loc.file == __file__ and (caught.value.hint or len(str(caught.value)) > 40)
+
+
+def rates_of_swa(T: Any, averaged_first: bool) -> list[float]:
+    """Rates of a SequentialLR of two schedules, of which one is that of averaged models."""
+    opt = T.optim.SGD([T.nn.Parameter(T.ones(2))], lr=0.4)
+    parts = [T.optim.lr_scheduler.ExponentialLR(opt, gamma=0.9),
+             T.optim.swa_utils.SWALR(opt, swa_lr=0.05, anneal_epochs=4, anneal_strategy="linear")]
+    schedule = T.optim.lr_scheduler.SequentialLR(opt, parts[::-1] if averaged_first else parts, milestones=[2])
+    rates = [schedule.get_last_lr()[0]]
+    for _ in range(6):
+        opt.step()
+        schedule.step()
+        rates.append(schedule.get_last_lr()[0])
+    return rates
+
+
+@pytest.mark.parametrize("averaged_first", [False, True])
+@pytest.mark.filterwarnings("ignore")
+def test_schedules_of_averaged_models_count_their_own_steps(averaged_first: bool) -> None:
+    assert rates_of_swa(mlc, averaged_first) == pytest.approx(rates_of_swa(torch, averaged_first))
+
+
+def test_a_second_schedule_has_its_own_momentum() -> None:
+    opt = mlc.optim.SGD([mlc.nn.Parameter(mlc.ones(2))], lr=0.1, momentum=0.9)
+    for momentum in (0.95, 0.7):
+        mlc.optim.lr_scheduler.OneCycleLR(opt, max_lr=0.5, total_steps=10, max_momentum=momentum, base_momentum=0.5)
+        assert opt.param_groups[0]["momentum"] == momentum

@@ -18,8 +18,10 @@ class _Cyclic(LRScheduler):
 
     cycle_momentum: bool
 
-    def _take_momentums(self, cycle_momentum: bool, base: PerGroup, most: PerGroup) -> tuple[list[float], list[float]]:
-        """The range of the momenta of each group, if they are to change; the groups keep it too."""
+    def _take_momentums(self, cycle_momentum: bool, base: PerGroup, most: PerGroup, begins: bool
+                        ) -> tuple[list[float], list[float]]:
+        """The range of the momenta of each group, if they are to change; the groups keep it too, as it was given when
+        the schedule began."""
         self.cycle_momentum = bool(cycle_momentum)
         if not cycle_momentum:
             return [], []
@@ -29,8 +31,8 @@ class _Cyclic(LRScheduler):
         for group, least, greatest in zip(self.optimizer.param_groups, *ranges):
             require("betas" in group or "momentum" in group, f"{type(self.optimizer).__name__} has neither momentum "
                     "nor betas, so that cycle_momentum has to be False")
-            group.setdefault("max_momentum", greatest)
-            group.setdefault("base_momentum", least)
+            if begins or "max_momentum" not in group:
+                group["max_momentum"], group["base_momentum"] = greatest, least
         return ranges
 
     def _set_momentums(self, momentums: list[float]) -> None:
@@ -98,7 +100,7 @@ class CyclicLR(_Cyclic):
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         base_lrs = for_each_group("base_lr", base_lr, optimizer)
         self.max_lrs = for_each_group("max_lr", max_lr, optimizer)
-        momentums = self._take_momentums(cycle_momentum, base_momentum, max_momentum)
+        momentums = self._take_momentums(cycle_momentum, base_momentum, max_momentum, last_epoch == -1)
         if cycle_momentum:
             self.base_momentums, self.max_momentums = momentums
         if last_epoch == -1:
@@ -201,7 +203,7 @@ class OneCycleLR(_Cyclic):
         self._schedule_phases: list[dict[str, Any]] = [
             {"end_step": end, "start_lr": a, "end_lr": b, "start_momentum": m, "end_momentum": n}
             for (end, b, n), (a, m) in zip(ends, starts)]
-        self._take_momentums(cycle_momentum, base_momentum, max_momentum)
+        self._take_momentums(cycle_momentum, base_momentum, max_momentum, last_epoch == -1)
         if last_epoch == -1:
             for most, group in zip(for_each_group("max_lr", max_lr, optimizer), optimizer.param_groups):
                 first = most / div_factor

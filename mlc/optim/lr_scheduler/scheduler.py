@@ -109,6 +109,7 @@ class LRScheduler:
 
     def _begin(self) -> None:
         """Make the first step, which belongs to the construction."""
+        self._step_count = 0
         self._is_initial = True
         self.step()
         del self._is_initial
@@ -174,7 +175,8 @@ class LRScheduler:
 
     def _restart(self) -> None:
         """Begin anew at epoch 0, when another schedule has ended."""
-        self.step(0)
+        self.last_epoch = 0
+        self._set(self._closed_form())
 
     def _undo(self) -> None:
         """Go back to before the last step, except for the rates."""
