@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,8 @@ def test_windows_of_mlc_itself_are_of_floats() -> None:
 
 def test_zeta_at_its_limits() -> None:
     inf, nan = math.inf, math.nan
-    zeta, first = mlc.special.zeta, lambda x: mlc.polygamma(1, mlc.tensor(x, dtype=mlc.float64)).item()
+    zeta = mlc.special.zeta
+    first: Any = lambda x: mlc.polygamma(1, mlc.tensor(x, dtype=mlc.float64)).item()
     assert all(math.isnan(zeta(mlc.tensor(s), q).item()) for s, q in ((2.0, nan), (nan, 1.0), (nan, nan)))
     found = [zeta(mlc.tensor(s), q).item() for s, q in ((1e20, 1.0), (inf, 1.0), (1e20, 2.0), (inf, 2.0))]
     assert found == [1, 1, 0, 0]

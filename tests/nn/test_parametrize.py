@@ -1,10 +1,16 @@
 """Parametrizations, weight and spectral norm, pruning, fusion and stateless calls: the same programs as in PyTorch."""
 from __future__ import annotations
 
+import copy
+from typing import Any
+
+import numpy as np
 import pytest
+import torch
 
 import mlc
 from mlc import nn
+from mlc.nn.utils import prune
 from tests.nn.both import same
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -133,3 +139,26 @@ for apply in (lambda: Every2nd.apply(m, "weight"), lambda: p.LnStructured.apply(
 p.global_unstructured([(m, "bias"), (m, "weight")], Every2nd)
 out += [m.weight_mask, m.bias_mask, p.L1Unstructured(0.5).prune(m.bias.detach())]
 """)
+
+
+@pytest.mark.parametrize(("make", "undo"), [
+    (lambda m: prune.l1_unstructured(m, "weight", amount=0.5), lambda m: prune.remove(m, "weight")),
+    (nn.utils.weight_norm, nn.utils.remove_weight_norm), (nn.utils.spectral_norm, nn.utils.remove_spectral_norm)])
+def test_what_is_undone_in_a_copy_stays_in_the_original(make: Any, undo: Any) -> None:
+    m = nn.Linear(4, 2)
+    make(m)
+    copied = copy.deepcopy(m.eval())
+    undo(copied)
+    x = mlc.ones(1, 4)
+    np.testing.assert_allclose(m(x).detach().numpy(), copied(x).detach().numpy(), rtol=1e-6)
+    assert "weight" in dict(copied.named_parameters()) and "weight" not in dict(m.named_parameters())
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_the_vectors_of_spectral_norm_go_on_as_in_pytorch() -> None:
+    theirs = torch.nn.utils.spectral_norm(torch.nn.Linear(4, 3))
+    ours = nn.utils.spectral_norm(nn.Linear(4, 3))
+    ours.load_state_dict({name: mlc.tensor(x.detach().numpy()) for name, x in theirs.state_dict().items()})
+    for _ in range(2):
+        np.testing.assert_allclose(ours(mlc.ones(1, 4)).detach().numpy(), theirs(torch.ones(1, 4)).detach().numpy(),
+                                   rtol=1e-4, atol=1e-6)

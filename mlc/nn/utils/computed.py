@@ -31,18 +31,26 @@ def compute(module: Module, name: str, getter: Callable[[Any], Tensor],
             setter: Callable[[Any, Any], None] | None = None, class_name: str = "") -> None:
     """Have an attribute of this one module computed by `getter`: the module gets a class of its own."""
     kind = type(module)
-    if "_computed_from" not in vars(kind):
-        own = {"_computed_from": kind, "__module__": kind.__module__, "__doc__": kind.__doc__}
-        module.__class__ = type(class_name or kind.__name__, (kind,), own)
-    setattr(type(module), name, property(getter, setter))
+    _become(module, {**_computed(kind), name: property(getter, setter)},
+            kind.__name__ if "_computed_from" in vars(kind) else class_name or kind.__name__)
 
 
 def stop_computing(module: Module, name: str) -> None:
     """Undo `compute`; the module has its former class again once nothing is computed."""
-    kind: Any = type(module)
-    delattr(kind, name)
-    if not any(isinstance(x, property) for x in vars(kind).values()):
-        module.__class__ = kind._computed_from
+    kind = type(module)
+    _become(module, {n: x for n, x in _computed(kind).items() if n != name}, kind.__name__)
+
+
+def _computed(kind: type) -> dict[str, property]:
+    """What is computed of the modules of such a class."""
+    return {n: x for n, x in vars(kind).items() if isinstance(x, property)} if "_computed_from" in vars(kind) else {}
+
+
+def _become(module: Module, computed: dict[str, property], name: str) -> None:
+    """Give a module a class of its own: copies of it have the former one, in which other attributes are computed."""
+    kind = original_class(module)
+    own = {"_computed_from": kind, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    module.__class__ = type(name, (kind,), {**own, **computed}) if computed else kind
 
 
 def hold(module: Module, name: str, tensor: Tensor, like: Tensor) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mlc.frontend.arguments import coded
 from mlc.frontend.autograd.grad_mode import GradMode
+from mlc.frontend.functions import neural
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
@@ -103,12 +104,18 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
     module.register_buffer(f"{name}_v", step._v)
 
     def getter(self: Any) -> Tensor:
-        step._u, step._v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")
-        value: Tensor = step.train(self.training).forward(getattr(self, f"{name}_orig"))
+        value, u, v = (getattr(self, f"{name}_{part}") for part in ("orig", "u", "v"))
+        matrix = step._matrix(value)
         if self.training:
-            setattr(self, f"{name}_u", step._u)
-            setattr(self, f"{name}_v", step._v)
-        return value
+            with GradMode(False):
+                held = matrix.detach()
+                for _ in range(n_power_iterations):        # in the order that the vectors of checkpoints are of
+                    v = neural.normalize(held.t() @ u, 2.0, 0, eps)
+                    u = neural.normalize(held @ v, 2.0, 0, eps)
+            setattr(self, f"{name}_u", u)
+            setattr(self, f"{name}_v", v)
+        found: Tensor = value / (u @ (matrix @ v))
+        return found
 
     compute(module, name, getter)
     return module
