@@ -317,6 +317,24 @@ def test_modules_inside_are_trained_in_their_own_way() -> None:
     assert not any(x.training for x in m.eval().modules())
 
 
+@pytest.mark.parametrize("make", [
+    lambda: nn.Linear(3, 2), lambda: nn.Bilinear(2, 3, 2), lambda: nn.Conv2d(2, 4, 3), lambda: nn.LayerNorm(3),
+    lambda: nn.ConvTranspose1d(2, 4, 3), lambda: nn.BatchNorm1d(2), lambda: nn.InstanceNorm2d(2, affine=True),
+    lambda: nn.RMSNorm(3), lambda: nn.GroupNorm(1, 2), lambda: nn.Embedding(4, 2, padding_idx=1),
+    lambda: nn.EmbeddingBag(3, 2), lambda: nn.PReLU(2), lambda: nn.LSTM(2, 3)])
+def test_parameters_begin_anew(make: Any) -> None:
+    """Within the bounds of those of another new layer."""
+    layer, other = make(), make()
+    for x in layer.state_dict().values():
+        x.fill_(100)
+    layer.reset_parameters()
+    for name, x in layer.state_dict().items():
+        fresh = other.state_dict()[name]
+        assert x.abs().max().item() < 10 and bool((fresh == 0).all().item()) == bool((x == 0).all().item())
+    if isinstance(layer, nn.Embedding):
+        assert layer.weight[1].tolist() == [0.0, 0.0]
+
+
 def test_a_copy_of_a_model_has_no_gradients() -> None:
     m = nn.Linear(2, 1, bias=False)
     m(mlc.ones(1, 2)).sum().backward()

@@ -16,6 +16,7 @@ from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
+from mlc.nn import init
 from mlc.nn.module import Module, set_buffer
 
 
@@ -59,6 +60,17 @@ class _Tracking(Module):
         for x, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
             if x is not None:
                 x.fill_(value)
+
+    def reset_parameters(self) -> None:
+        """Give the parameters and the running statistics the values of a new layer.
+
+        Example:
+            >>> nn.BatchNorm1d(2).reset_parameters()
+        """
+        self.reset_running_stats()
+        for p, value in ((self.weight, 1.0), (self.bias, 0.0)):
+            if p is not None:
+                init.constant_(p, value)
 
     def check(self, x: Operand) -> None:
         if len(x.shape) not in self.ranks:

@@ -46,6 +46,17 @@ class _Convolution(Module):
         self.bias = init.uniform((self.out_channels,), -bound, bound, dtype, generator) if bias else None
         self.to(device=device)
 
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.Conv1d(2, 3, 1).reset_parameters()
+        """
+        bound = init.bound(init.fans(self.weight.shape)[0])
+        for p in (self.weight, self.bias):
+            if p is not None:
+                init.uniform_(p, -bound, bound)
+
     def extra_repr(self) -> str:
         same = (0,) * self.spatial
         output_padding = getattr(self, "output_padding", same)

@@ -84,6 +84,17 @@ class Linear(Module):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, bias={self.bias is not None}"
 
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.Linear(2, 3).reset_parameters()
+        """
+        bound = init.bound(self.in_features)
+        for p in (self.weight, self.bias):
+            if p is not None:
+                init.uniform_(p, -bound, bound)
+
     def forward(self, input: Operand) -> Tensor:
         return neural.linear(input, self.weight, self.bias)
 
@@ -150,6 +161,17 @@ class Bilinear(Module):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, bias={self.bias is not None}"
 
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.Bilinear(2, 3, 4).reset_parameters()
+        """
+        bound = init.bound(self.in1_features)
+        for p in (self.weight, self.bias):
+            if p is not None:
+                init.uniform_(p, -bound, bound)
+
     def forward(self, input1: Operand, input2: Operand) -> Tensor:
         return neural.bilinear(input1, input2, self.weight, self.bias)
 
@@ -203,6 +225,14 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}{_shown(self)}"
+
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.Embedding(2, 3).reset_parameters()
+        """
+        _reset(self)
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
@@ -295,6 +325,14 @@ class EmbeddingBag(Module):
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}{_shown(self)}, mode={self.mode}"
 
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.EmbeddingBag(2, 3).reset_parameters()
+        """
+        _reset(self)
+
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
                         norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
@@ -347,6 +385,13 @@ def _shown(layer: Embedding | EmbeddingBag) -> str:
     """The settings that are not those by default."""
     usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False}
     return "".join(f", {name}={getattr(layer, name)}" for name, x in usual.items() if getattr(layer, name) != x)
+
+
+def _reset(layer: Embedding | EmbeddingBag) -> None:
+    """Give a table the values of a new one."""
+    init.normal_(layer.weight)
+    if layer.padding_idx is not None:
+        init.zeros_(layer.weight[layer.padding_idx])
 
 
 def _table(rows: int, columns: int, padding: int | None, dtype: DTypeLike,

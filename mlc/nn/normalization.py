@@ -9,6 +9,7 @@ from mlc.frontend.functions import create, neural, normalization
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
+from mlc.nn import init
 from mlc.nn.module import Module
 
 
@@ -59,6 +60,16 @@ class LayerNorm(Module):
         return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
                 f"bias={self.bias is not None}")
 
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.LayerNorm(2).reset_parameters()
+        """
+        for p, value in ((self.weight, 1.0), (self.bias, 0.0)):
+            if p is not None:
+                init.constant_(p, value)
+
     def forward(self, input: Operand) -> Tensor:
         return neural.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -103,6 +114,15 @@ class RMSNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.RMSNorm(2).reset_parameters()
+        """
+        if self.weight is not None:
+            init.ones_(self.weight)
 
     def forward(self, input: Operand) -> Tensor:
         return neural.rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -156,6 +176,16 @@ class GroupNorm(Module):
     def extra_repr(self) -> str:
         return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
                 f"bias={self.bias is not None}")
+
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.GroupNorm(1, 2).reset_parameters()
+        """
+        for p, value in ((self.weight, 1.0), (self.bias, 0.0)):
+            if p is not None:
+                init.constant_(p, value)
 
     def forward(self, input: Operand) -> Tensor:
         return normalization.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -362,6 +362,14 @@ class PReLU(Module):
         self.weight = create.full((num_parameters,), init, dtype=dtype or "float32")
         self.to(device=device)
 
+    def reset_parameters(self) -> None:
+        """Give the parameters the values of a new layer.
+
+        Example:
+            >>> nn.PReLU().reset_parameters()
+        """
+        self.weight.data.fill_(self.init)
+
     def extra_repr(self) -> str:
         return f"num_parameters={self.weight.numel()}"
 

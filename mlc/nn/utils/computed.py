@@ -42,7 +42,7 @@ def stop_computing(module: Module, name: str) -> None:
 
 
 def _computed(kind: type) -> dict[str, property]:
-    """What is computed of the modules of such a class."""
+    """The attributes that are computed of the modules of a class."""
     return {n: x for n, x in vars(kind).items() if isinstance(x, property)} if "_computed_from" in vars(kind) else {}
 
 
