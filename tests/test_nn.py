@@ -453,3 +453,29 @@ def test_a_buffer_can_be_registered_again() -> None:
     m = Statistics()
     m.register_buffer("mean", mlc.ones(3), persistent=False)
     assert m._buffers.count("mean") == 1 and "mean" not in m.state_dict()
+
+
+def test_hooks_of_what_is_loaded_come_from_the_inside() -> None:
+    m, order = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Linear(1, 1))), list[str]()
+    for name, module in m.named_modules():
+        module.register_load_state_dict_post_hook(lambda module, keys, name=name: order.append(name))
+    m.load_state_dict(m.state_dict())
+    assert order == ["0", "1.0", "1", ""]
+
+
+@pytest.mark.parametrize("loss", [nn.functional.huber_loss, nn.functional.smooth_l1_loss])
+def test_losses_of_infinite_differences_have_derivatives(loss: Any) -> None:
+    x = mlc.tensor([float("inf"), 0.5], requires_grad=True)
+    loss(x, mlc.zeros(2), reduction="sum").backward()
+    assert x.grad is not None and x.grad.tolist() == [1.0, 0.5]
+
+
+def test_the_first_of_equal_rows_of_a_bag_has_the_gradient() -> None:
+    w = mlc.tensor([[1.0, 5.0], [1.0, 2.0], [1.0, 5.0]], requires_grad=True)
+    nn.functional.embedding_bag(mlc.tensor([[0, 1, 2]]), w, mode="max").sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_samples_of_tensors_keep_their_history() -> None:
+    x = mlc.ones(3, 2, requires_grad=True)
+    assert mlc.utils.data.TensorDataset(x * 2)[1][0].requires_grad

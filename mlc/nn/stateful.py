@@ -134,10 +134,15 @@ class Stateful(Hierarchy):
         for name, module in extra.items():
             if name in given:
                 module.set_extra_state(given[name])
-        for _, module in modules:
-            for hook in list(module._load_state_dict_post_hooks.values()):
-                hook.function(module, report)
+        self._loaded(report)
         return report
+
+    def _loaded(self, report: Incompatible) -> None:
+        """Call the hooks of what has been loaded, those of the modules inside first."""
+        for module in self.children():
+            module._loaded(report)
+        for hook in list(self._load_state_dict_post_hooks.values()):
+            hook.function(self, report)
 
     def _adopt(self, new: Mapping[str, Tensor]) -> None:
         """Hold these tensors, by name, in place of those that are held."""

@@ -125,7 +125,8 @@ def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: 
         raise UserError(f"delta = {delta}, expected more than 0", code="MLC0360")
     a, b = of_same_shape(input, target)
     d = E.abs(a - b)
-    return weighted(E.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), weight, reduction, False)
+    near = E.where(d <= delta, d, 0.0)                     # whose square is finite, as its derivative has to be
+    return weighted(E.where(d <= delta, 0.5 * near * near, delta * (d - 0.5 * delta)), weight, reduction, False)
 
 
 @operation(autocast="fp32")
@@ -153,7 +154,8 @@ def smooth_l1_loss(input: Operand, target: Operand, reduction: str = "mean", bet
         raise UserError(f"beta = {beta}, expected at least 0", code="MLC0360")
     a, b = of_same_shape(input, target)
     d = E.abs(a - b)
-    return reduced(d if beta == 0 else E.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction)
+    near = E.where(d < beta, d, 0.0)
+    return reduced(d if beta == 0 else E.where(d < beta, 0.5 * near * near / beta, d - 0.5 * beta), reduction)
 
 
 @operation(autocast="fp32")

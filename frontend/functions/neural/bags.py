@@ -171,12 +171,18 @@ def _embedding_bag(input: Operand, weight: Operand, offsets: Operand, max_norm: 
     if at.shape[1] == 0 or (mode == "sum" and counted is None):
         return R.sum(rows, 1)                              # zeros if bags are empty, as of nothing but padding
     if counted is None:
-        return R.amax(rows, 1) if mode == "max" else R.sum(rows, 1) / E.maximum(E.count(at.shape[1], table), 1)
+        return _first_max(rows) if mode == "max" else R.sum(rows, 1) / E.maximum(E.count(at.shape[1], table), 1)
     if mode == "max":
-        highest = R.amax(E.where(counted, rows, -math.inf), 1)
+        highest = _first_max(E.where(counted, rows, -math.inf))
         return E.where(R.any(counted, 1), highest, 0.0)
     total = R.sum(E.where(counted, rows, 0.0), 1)
     return total if mode == "sum" else total / E.maximum(R.sum(counted, 1), 1)
+
+
+def _first_max(rows: Operand) -> Tensor:
+    """The maxima of bags of rows; the gradient of each goes to the first row that has it."""
+    found: Tensor = R.max(rows, 1)[0]
+    return found
 
 
 def _of_offsets(rows: Tracer, counted: Tracer | None, starts: Tracer, mode: str, has_end: bool) -> Tensor:

@@ -102,7 +102,8 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 def _element(tensor: Tensor, index: Any) -> Tensor:
     # an indexing operation of mlc is compiled for its shapes; a view of a numpy array costs nothing, and is as constant
-    return Tensor(np.asarray(tensor.array[index])) if tensor.device == "cpu" else tensor[index]
+    constant = tensor.device == "cpu" and not tensor.requires_grad
+    return Tensor(np.asarray(tensor.array[index])) if constant else tensor[index]
 
 
 class StackDataset(Dataset[Any]):
