@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mlc
 from mlc.ir.diag import Error
@@ -73,3 +74,19 @@ def test_bessel_functions_have_derivatives_at_0() -> None:
 def test_windows_without_a_dtype() -> None:
     assert mlc.signal.windows.hann(4, dtype=None).dtype is mlc.fft.fftfreq(4, dtype=None).dtype is mlc.float32
     assert mlc.signal.windows.exponential(1, center=2.0, sym=False).item() == pytest.approx(math.exp(-2))
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), [("float64", "complex128"), ("complex64", "complex64")])
+def test_windows_of_other_dtypes(dtype: str, wanted: str) -> None:
+    """They are not rounded to the precision of the signal, nor do they lose imaginary parts."""
+    rng = np.random.default_rng(0)
+    x, window = rng.standard_normal(32).astype(np.float32), rng.random(8).astype(dtype)
+    window = window * (1 + 1j) if dtype == "complex64" else window
+    window = window.astype(dtype)
+    found = mlc.stft(mlc.tensor(x), 8, window=mlc.tensor(window), return_complex=True)
+    theirs = torch.stft(torch.from_numpy(x), 8, window=torch.from_numpy(window), return_complex=True)
+    assert str(found.dtype) == f"mlc.{wanted}"
+    np.testing.assert_allclose(found.numpy(), theirs.numpy(), rtol=1e-5 if wanted == "complex64" else 1e-12, atol=1e-6)
+    if dtype == "float64":
+        back = mlc.istft(found, 8, window=mlc.tensor(window), length=32)
+        assert back.dtype is mlc.float64

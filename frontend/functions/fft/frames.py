@@ -21,13 +21,16 @@ from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
+from mlc.ir.types import c64, c128, f32, f64
 
 
 def _settings(n_fft: int, hop_length: Any, win_length: Any, window: Operand, x: Tracer) -> tuple[int, int, Tracer]:
     """The number of points, the distance of frames, and the window, in the middle of the points."""
     points = plain_int(n_fft, "n_fft")
     hop = points // 4 if hop_length is None else plain_int(hop_length, "hop_length")
-    given = None if window is None else cast(tracer(window), x.type.dtype)
+    given = None if window is None else tracer(window)     # of which the result has the precision, if it is higher
+    if given is not None and given.type.dtype not in (f32, f64, c64, c128):
+        given = cast(given, x.type.dtype)
     width = plain_int(win_length, "win_length") if win_length is not None else points
     if points < 1 or hop < 1 or not 0 < width <= points:
         raise UserError(f"n_fft = {points}, hop_length = {hop} and win_length = {width}", code="MLC0360")
@@ -131,6 +134,8 @@ def istft(input: Operand, n_fft: int, hop_length: int | None = None, win_length:
         raise UserError("the transform of complex numbers has all frequencies", code="MLC0364", hint="onesided=False")
     like = emit(T.Real, z)
     points, hop, shaped = _settings(n_fft, hop_length, win_length, window, like)
+    if shaped.type.dtype.is_complex:
+        raise UserError("the window of an inverse transform is complex, expected real numbers", code="MLC0364")
     batched = z if z.ndim == 3 else reshape(z, [1, *z.shape])
     count, frames = batched.shape[1:3]
     half = not return_complex and (count == points // 2 + 1 if onesided is None else onesided)
@@ -144,7 +149,7 @@ def istft(input: Operand, n_fft: int, hop_length: int | None = None, win_length:
     at = emit(T.Constant, (np.arange(frames)[:, None] * hop + np.arange(points)).reshape(-1))
     added = index_add(full(0, tracer(waves), [batched.shape[0], total]), 1, at, S.flatten(waves, 1))
     weights = tracer(S.expand(reshape(tracer(shaped * shaped), [1, points]), (frames, points)))
-    envelope = index_add(full(0, like, [total]), 0, at, reshape(weights, [frames * points]))
+    envelope = index_add(full(0, weights, [total]), 0, at, reshape(weights, [frames * points]))
     start = points // 2 if center else 0
     stop = total - start if length is None else min(total, start + plain_int(length, "length"))
     kept = S.narrow(envelope, 0, start, stop - start)
