@@ -479,3 +479,12 @@ def test_the_first_of_equal_rows_of_a_bag_has_the_gradient() -> None:
 def test_samples_of_tensors_keep_their_history() -> None:
     x = mlc.ones(3, 2, requires_grad=True)
     assert mlc.utils.data.TensorDataset(x * 2)[1][0].requires_grad
+
+
+def test_the_order_of_a_norm_may_be_text() -> None:
+    """As in PyTorch, which reads the order with float()."""
+    w: Any = nn.Parameter(mlc.ones(2))
+    w.grad = mlc.tensor([3.0, -4.0])
+    assert nn.utils.get_total_norm([w.grad], "inf").item() == 4.0  # type: ignore[arg-type]
+    nn.utils.clip_grad_norm_([w], 1.0, norm_type="inf")  # type: ignore[arg-type]
+    assert w.grad.abs().max().item() == pytest.approx(1.0, abs=1e-5)

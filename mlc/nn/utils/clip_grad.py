@@ -44,7 +44,7 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, e
     if not given:
         return create.tensor(0.0)
     with GradMode(False):
-        return _finite(_norm(given, norm_type), norm_type, error_if_nonfinite)
+        return _finite(_norm(given, float(norm_type)), norm_type, error_if_nonfinite)
 
 
 @coded
@@ -82,7 +82,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     if not grads:
         return create.tensor(0.0)
     with GradMode(False):
-        scaled, norm = _clipped(grads, float(max_norm), norm_type)
+        scaled, norm = _clipped(grads, float(max_norm), float(norm_type))
         _finite(norm, norm_type, error_if_nonfinite)
         _replace(grads, scaled)
     return norm  # type: ignore[no-any-return]
