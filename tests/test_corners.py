@@ -324,3 +324,10 @@ def test_derivatives_of_huge_and_tiny_numbers() -> None:
             with np.errstate(over="ignore"):
                 b = b.astype(np.float32).astype(np.float64)
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-42, err_msg=name)
+
+
+def test_a_cosine_embedding_of_tiny_vectors_is_that_of_pytorch() -> None:
+    a, b = [[1e-6, 0.0]], [[1e-6, 1e-6]]
+    theirs = torch.nn.functional.cosine_embedding_loss(torch.tensor(a), torch.tensor(b), torch.tensor([1]))
+    ours = mlc.nn.functional.cosine_embedding_loss(mlc.tensor(a), mlc.tensor(b), mlc.tensor([1]))
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)

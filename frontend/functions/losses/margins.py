@@ -118,7 +118,7 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
     """
     a, b = reals(input1, input2)
     dot = R.sum(a * b, -1)
-    cos = dot / E.sqrt((R.sum(a * a, -1) + 2.0 ** -40) * (R.sum(b * b, -1) + 2.0 ** -40))
+    cos = dot / E.sqrt((R.sum(a * a, -1) + 1e-12) * (R.sum(b * b, -1) + 1e-12))
     t = tracer(target)
     apart = E.where(t == -1, E.clamp_min(cos - margin, 0), 0.0 * cos)
     return reduced(E.where(t == 1, 1 - cos, apart), reduction)
