@@ -488,3 +488,10 @@ def test_the_order_of_a_norm_may_be_text() -> None:
     assert nn.utils.get_total_norm([w.grad], "inf").item() == 4.0  # type: ignore[arg-type]
     nn.utils.clip_grad_norm_([w], 1.0, norm_type="inf")  # type: ignore[arg-type]
     assert w.grad.abs().max().item() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_buffer_that_becomes_a_parameter_is_no_buffer() -> None:
+    model: Any = nn.Module()
+    model.register_buffer("x", mlc.ones(2))
+    model.x = nn.Parameter(mlc.zeros(2))
+    assert [n for n, _ in model.named_parameters()] == ["x"] and not list(model.named_buffers())

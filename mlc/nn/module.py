@@ -134,6 +134,8 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         if isinstance(value, Parameter) or (type(value) in _CONTAINERS and any(
                 isinstance(x, Parameter) for x in tree.leaves(value))):
             self._parameters = (*(n for n in self._parameters if n != name), name)
+            if name in self._buffers:
+                self._buffers = tuple(n for n in self._buffers if n != name)
         if type(value) is Tensor and name in self._parameters:
             value = self._parameter(name, value)
         object.__setattr__(self, name, value)
