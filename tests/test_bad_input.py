@@ -302,26 +302,26 @@ def test_calls_after_fork() -> None:
 
 
 def test_fork_while_another_thread_records_and_compiles() -> None:
-    recording, go_on = threading.Event(), threading.Event()
+    recording, go_on = threading.Semaphore(0), threading.Semaphore(0)
 
     @mlc.compile
     def f(x: Any) -> Any:
-        recording.set()
-        go_on.wait(30)
+        recording.release()
+        go_on.acquire(timeout=30)
         for i in range(20):
             x = mlc.tanh(x + i)
         return x.sum()
 
     thread = threading.Thread(target=f, args=(A,))
     thread.start()
-    recording.wait()
+    recording.acquire()
 
     def in_the_child() -> Any:
-        go_on.set()
+        go_on.release(100)
         return f(A).shape                                                  # a thread of the parent holds its lock
 
     assert in_child(in_the_child) == "()"
-    go_on.set()
+    go_on.release(100)
     for _ in range(3):                                                     # at other moments of the compilation
         assert in_child(lambda: mlc.compile(lambda x: x * 9)(A).sum().tolist()) == "108.0"
     thread.join()
