@@ -1,10 +1,10 @@
 """Pytrees: flattening, unflattening, and paths of leaves.
 
 A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn.Module is one) of trees; None is a
-tree without leaves; anything else is a leaf. The children of a
-dataclass are its fields and other attributes that hold arrays; the rest of these, if hashable, belong to the structure.
-Dicts keep their class, with those of its attributes that are numbers or texts, and all match each other. The structure
-is a flat tuple of tokens in textual order, so comparing and hashing one costs no Python code.
+tree without leaves; anything else is a leaf. The children of a dataclass are its fields and other attributes that hold
+arrays; the rest of these, if hashable, belong to the structure. Dicts keep their class, with those of its attributes
+that are numbers or texts, and all match each other. The structure is a flat tuple of tokens in textual order, so
+comparing and hashing one costs no Python code.
 
 A tensor that occurs several times in an `AttributeTree`, other than as a buffer, is a single leaf, at its first
 occurrence: so layers can share a weight.
