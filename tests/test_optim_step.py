@@ -413,14 +413,3 @@ def test_mistakes(code: str, mistake: Callable[[Any], Any]) -> None:
     with pytest.raises((UserError, UserAttributeError), match=code) as caught:
         mistake(mlc.ones(3, requires_grad=True))
     assert caught.value.loc.file == __file__
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-def test_the_state_before_the_first_step_is_empty(compiled: bool) -> None:
-    """Reading it is no error, as in PyTorch, and neither it nor a saved state has an entry from it."""
-    w = nn.Parameter(mlc.ones(2))
-    for opt in (mlc.optim.Adam([w], lr=0.1), mlc.optim.SGD([w], lr=0.1)):
-        assert opt.state[w] == {} and opt.state_dict()["state"] == {}
-        w.grad = mlc.ones(2)
-        (mlc.compile(opt.step) if compiled else opt.step)()
-        assert opt.state[w]["step"] == 1

@@ -102,8 +102,7 @@ def _prepare(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], rule
     """Give parameters a state, with a tensor for the number of updates that no others have."""
     counts: dict[int, list[Tensor]] = {}
     for p in params:
-        held = state[p]
-        held.setdefault("step", 0)
+        held = state.setdefault(p, {"step": 0})
         wanted = rule.slots_of(p)
         if any(held.get(name) is None for name in wanted):
             fresh = dict(zip(rule.slots, rule.fresh(p)))
