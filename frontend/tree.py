@@ -266,8 +266,9 @@ def _children(x: Any, statics: dict[int, Static] | None = None) -> tuple[Token, 
         return (kind, len(x), None), x
     if dataclasses.is_dataclass(x) and not isinstance(x, type | Leaf):
         names = tuple(f.name for f in dataclasses.fields(x))
-        if len(besides := getattr(x, "__dict__", {})) > len(names):
-            names = Named.of(names, besides)
+        attributes = getattr(x, "__dict__", {})
+        if not all(name in names for name in attributes):
+            names = Named.of(names, attributes)
         return (kind, len(names), names), [getattr(x, name) for name in names]
     if isinstance(x, dict):
         return (dict, len(x), _keys(x)), list(x.values())

@@ -158,7 +158,8 @@ def replaced(f: Any) -> Any:
                       hint="return what decides it, and call it outside of the function")
     if isinstance(f, types.BuiltinFunctionType | types.MethodType | types.FunctionType) and _differs_each_time(f):
         owner = getattr(f, "__self__", None) or sys.modules[f.__module__]
-        name = f"{getattr(owner, '__name__', type(owner).__name__)}.{f.__name__}"
+        home = getattr(owner, "__name__", type(owner).__name__)
+        name = f"{_PUBLIC.get(home, home)}.{f.__name__}"
         raise refusal(f"{name}() is called while the function is recorded: its result would be the same in every call",
                       code="MLC0616", loc=user_loc(),
                       hint="call it outside and pass its result; for random numbers pass a key to mlc.random")
@@ -214,6 +215,8 @@ _OUTSIDE = {
     "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
     "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}
 """Impure functions of the standard library, by module."""
+_PUBLIC = {"genericpath": "os.path", "posixpath": "os.path", "posix": "os", "_thread": "threading"}
+"""Names under which programs know some of these modules."""
 
 
 def replaced_method(f: Any, x: Any) -> Any:

@@ -16,7 +16,7 @@ from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
-from mlc.nn import init
+from mlc.nn import anew
 from mlc.nn.module import Module, set_buffer
 
 
@@ -68,9 +68,7 @@ class _Tracking(Module):
             >>> nn.BatchNorm1d(2).reset_parameters()
         """
         self.reset_running_stats()
-        for p, value in ((self.weight, 1.0), (self.bias, 0.0)):
-            if p is not None:
-                init.constant_(p, value)
+        anew.identity(self.weight, self.bias)
 
     def check(self, x: Operand) -> None:
         if len(x.shape) not in self.ranks:

@@ -10,7 +10,7 @@ from mlc.frontend.functions import shape as S
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
-from mlc.nn import init
+from mlc.nn import anew, init
 from mlc.nn.module import Module
 
 Ints = int | Sequence[int]
@@ -52,10 +52,7 @@ class _Convolution(Module):
         Example:
             >>> nn.Conv1d(2, 3, 1).reset_parameters()
         """
-        bound = init.bound(init.fans(self.weight.shape)[0])
-        for p in (self.weight, self.bias):
-            if p is not None:
-                init.uniform_(p, -bound, bound)
+        anew.uniform(init.fans(self.weight.shape)[0], self.weight, self.bias)
 
     def extra_repr(self) -> str:
         same = (0,) * self.spatial

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from mlc.frontend.functions import neural
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
-from mlc.nn import init
+from mlc.nn import anew, init
 from mlc.nn.module import Module
 from mlc.nn.parameter import Parameter
+
+L = TypeVar("L", "Embedding", "EmbeddingBag")
 
 
 class Identity(Module):
@@ -90,10 +92,7 @@ class Linear(Module):
         Example:
             >>> nn.Linear(2, 3).reset_parameters()
         """
-        bound = init.bound(self.in_features)
-        for p in (self.weight, self.bias):
-            if p is not None:
-                init.uniform_(p, -bound, bound)
+        anew.uniform(self.in_features, self.weight, self.bias)
 
     def forward(self, input: Operand) -> Tensor:
         return neural.linear(input, self.weight, self.bias)
@@ -167,10 +166,7 @@ class Bilinear(Module):
         Example:
             >>> nn.Bilinear(2, 3, 4).reset_parameters()
         """
-        bound = init.bound(self.in1_features)
-        for p in (self.weight, self.bias):
-            if p is not None:
-                init.uniform_(p, -bound, bound)
+        anew.uniform(self.in1_features, self.weight, self.bias)
 
     def forward(self, input1: Operand, input2: Operand) -> Tensor:
         return neural.bilinear(input1, input2, self.weight, self.bias)
@@ -256,12 +252,8 @@ class Embedding(Module):
             >>> nn.Embedding.from_pretrained(mlc.ones(3, 2))(mlc.tensor([2]))
             tensor([[1., 1.]], dtype=mlc.float32)
         """
-        rows, columns = embeddings.shape
-        with init.shapes_only():
-            layer = cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
-                        dtype=embeddings.dtype)
-        layer.weight = Parameter(embeddings, not freeze)
-        return layer
+        return _of_table(cls, embeddings, freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
+                         scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
     def forward(self, input: Operand) -> Tensor:
         return neural.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
@@ -358,12 +350,9 @@ class EmbeddingBag(Module):
             >>> nn.EmbeddingBag.from_pretrained(mlc.ones(3, 2), mode="sum")(mlc.tensor([[0, 2]]))
             tensor([[2., 2.]], dtype=mlc.float32)
         """
-        rows, columns = embeddings.shape
-        with init.shapes_only():
-            layer = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset,
-                        padding_idx, dtype=embeddings.dtype)
-        layer.weight = Parameter(embeddings, not freeze)
-        return layer
+        return _of_table(cls, embeddings, freeze, max_norm=max_norm, norm_type=norm_type, mode=mode, sparse=sparse,
+                         scale_grad_by_freq=scale_grad_by_freq, include_last_offset=include_last_offset,
+                         padding_idx=padding_idx)
 
     def forward(self, input: Operand, offsets: Operand = None, per_sample_weights: Operand = None) -> Tensor:
         """Reduce each bag of rows of the table.
@@ -385,6 +374,15 @@ def _shown(layer: Embedding | EmbeddingBag) -> str:
     """The settings that are not those by default."""
     usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False}
     return "".join(f", {name}={getattr(layer, name)}" for name, x in usual.items() if getattr(layer, name) != x)
+
+
+def _of_table(kind: type[L], embeddings: Tensor, freeze: bool, **settings: Any) -> L:
+    """A layer of a table that exists."""
+    rows, columns = embeddings.shape
+    with init.shapes_only():
+        layer = kind(rows, columns, dtype=embeddings.dtype, **settings)
+    layer.weight = Parameter(embeddings, not freeze)
+    return layer
 
 
 def _reset(layer: Embedding | EmbeddingBag) -> None:

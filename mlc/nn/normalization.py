@@ -9,7 +9,7 @@ from mlc.frontend.functions import create, neural, normalization
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.ir.diag import UserError
-from mlc.nn import init
+from mlc.nn import anew
 from mlc.nn.module import Module
 
 
@@ -66,9 +66,7 @@ class LayerNorm(Module):
         Example:
             >>> nn.LayerNorm(2).reset_parameters()
         """
-        for p, value in ((self.weight, 1.0), (self.bias, 0.0)):
-            if p is not None:
-                init.constant_(p, value)
+        anew.identity(self.weight, self.bias)
 
     def forward(self, input: Operand) -> Tensor:
         return neural.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -121,8 +119,7 @@ class RMSNorm(Module):
         Example:
             >>> nn.RMSNorm(2).reset_parameters()
         """
-        if self.weight is not None:
-            init.ones_(self.weight)
+        anew.identity(self.weight)
 
     def forward(self, input: Operand) -> Tensor:
         return neural.rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -183,9 +180,7 @@ class GroupNorm(Module):
         Example:
             >>> nn.GroupNorm(1, 2).reset_parameters()
         """
-        for p, value in ((self.weight, 1.0), (self.bias, 0.0)):
-            if p is not None:
-                init.constant_(p, value)
+        anew.identity(self.weight, self.bias)
 
     def forward(self, input: Operand) -> Tensor:
         return normalization.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

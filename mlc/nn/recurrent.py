@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from mlc.frontend.functions import shape as S
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.nn import init
+from mlc.nn import anew, init
 from mlc.nn.dropout import Keyed
 from mlc.nn.module import Module
 from mlc.nn.utils.rnn import PackedSequence, rows_of_padded, taken
@@ -67,7 +66,7 @@ class RNNCellBase(Module):
         Example:
             >>> nn.GRUCell(2, 3).reset_parameters()
         """
-        _reset(self, self.hidden_size)
+        anew.uniform(self.hidden_size, *self.parameters())
 
     def extra_repr(self) -> str:
         nonlinearity = getattr(self, "nonlinearity", "tanh")
@@ -87,12 +86,6 @@ class RNNCellBase(Module):
                                 f"{list(x.shape)}", code="MLC0367", loc=user_loc())
         weights = [w for w in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh) if w is not None]
         return recurrent.recurrent_cell(x, state, weights, mode)
-
-
-def _reset(module: Any, hidden_size: int) -> None:
-    bound = 1 / math.sqrt(hidden_size) if hidden_size else 0.0
-    for x in module.parameters():
-        init.uniform_(x, -bound, bound)
 
 
 class RNNCell(RNNCellBase):
@@ -304,7 +297,7 @@ class RNNBase(Keyed):
         Example:
             >>> nn.GRU(2, 3).reset_parameters()
         """
-        _reset(self, self.hidden_size)
+        anew.uniform(self.hidden_size, *self.parameters())
 
     def extra_repr(self) -> str:
         shown = [("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0),

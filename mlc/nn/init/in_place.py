@@ -26,17 +26,13 @@ def _filled(tensor: Tensor, values: Callable[..., Tensor], **arguments: Any) -> 
         raise UserTypeError("initial values cannot be written into a tensor while a function is recorded",
                             code="MLC0718", loc=user_loc(),
                             hint="do so outside of the function, or make a new tensor, as in mlc.nn.init.normal(shape)")
-    write(tensor, values(tensor.shape, dtype=tensor.dtype, **arguments).to_device(tensor.device))
-    return tensor
-
-
-def write(tensor: Tensor, values: Tensor) -> None:
-    """Give a tensor elements of its own shape and dtype, which what shares its memory has, too, and no graph."""
+    made = values(tensor.shape, dtype=tensor.dtype, **arguments).to_device(tensor.device)
     if shapes.state.shapes_only:
-        tensor.replace_elements(values)                    # which take no memory
-        return
-    with no_grad():
-        tensor.copy_(values)
+        tensor.replace_elements(made)                      # which take no memory
+    else:
+        with no_grad():
+            tensor.copy_(made)                             # so that what shares the memory has them, too
+    return tensor
 
 
 @coded
