@@ -48,8 +48,8 @@ def vmap(f: Callable[..., Any], in_dims: Axes = 0, out_dims: Axes = 0, randomnes
     Args:
         f: Function of examples.
         in_dims: Axis of the batch in the positional arguments: one for all, or a tuple or list with one for each; in
-            place of an axis there may be containers of axes. None is for what is the same for all examples. Keyword
-            arguments have axis 0.
+            place of an axis there may be containers of axes. None is for what is the same for all examples, as keyword
+            arguments always are.
         out_dims: Axis of the batch in the results, or a tree of axes; None for a result that does not depend on the
             example.
         randomness: "same" if all examples may see the same draw from a generator; "error" refuses it. Numbers of a key
@@ -126,9 +126,7 @@ def _vmap(f: Callable[..., Any], in_dims: Axes, out_dims: Axes, args: tuple[Any,
     names = [path for name, x in roots(list(parameters(f)), args, keywords) for path in tree.paths(x, name)]
     axes = _argument_axes(in_dims, args, keywords)
     with located(loc):
-        positional = len(tree.leaves(args))
-        mapped = {i: _mapped(x, axis, names[i], i >= positional) for i, (x, axis) in enumerate(zip(leaves, axes))
-                  if axis is not None}
+        mapped = {i: _mapped(x, axis, names[i]) for i, (x, axis) in enumerate(zip(leaves, axes)) if axis is not None}
         batch_size = _batch_size({names[i]: (leaves[i].shape, axis) for i, axis in mapped.items()})
         fronts = [tracer(movedim(leaves[i], axis, 0)) for i, axis in mapped.items()]
     result_axes: list[int | None] = []
@@ -157,12 +155,11 @@ def _vmap(f: Callable[..., Any], in_dims: Axes, out_dims: Axes, args: tuple[Any,
     return out
 
 
-def _mapped(x: Any, axis: int, name: str, by_keyword: bool) -> int:
+def _mapped(x: Any, axis: int, name: str) -> int:
     """The axis of an argument, counted from the front."""
     rank = len(x.shape) if is_tensor(x) else 0
     if not -rank <= axis < rank:
-        hint = ("keyword arguments are mapped over axis 0: pass it by position, or within a lambda, if it is the same "
-                "for all" if by_keyword else "None in in_dims is for what is the same for all")
+        hint = "None in in_dims is for what is the same for all"
         raise UserError(f"{name} has {rank} dimensions, and is to be mapped over axis {axis}", code="MLC0400",
                         loc=user_loc(), hint=hint)
     return axis % rank
@@ -201,7 +198,7 @@ def _argument_axes(in_dims: Axes, args: tuple[Any, ...], keywords: dict[str, Any
                         code="MLC0400", loc=user_loc(), hint="give one axis for all of them, or one for each")
     for i, x in enumerate(args):
         _spread(in_dims[i] if isinstance(in_dims, tuple | list) else in_dims, x, f"argument {i}", out, "in_dims")
-    _spread(0, keywords, "", out, "in_dims")
+    _spread(None, keywords, "", out, "in_dims")
     return [axis if is_tensor(x) or type(x) in (int, float) else None
             for axis, x in zip(out, tree.leaves((args, keywords)))]
 

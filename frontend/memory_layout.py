@@ -80,16 +80,19 @@ class MemoryLayout:
         return found if dim is None else found[axis(dim, self.ndim, scalar=False)]
 
     def storage_offset(self: Any) -> int:
-        """Always 0: the memory that a tensor tells of begins with its first element, also where it is a view.
+        """Where the first element lies in the memory that the tensor shares, in elements: 0 unless it is a view.
 
         Returns:
-            The integer 0, where PyTorch counts from the beginning of the memory that is shared.
+            An integer; always 0 on a GPU, where views are copies, and in a recorded function.
 
         Example:
             >>> mlc.arange(4)[2:].storage_offset()
-            0
+            2
         """
-        return 0 * int(self.backing_array.ndim)
+        array, storage = self.backing_array, self._storage
+        if storage is None or storage.memory is None or not isinstance(array, np.ndarray):
+            return 0
+        return int(array.ctypes.data - storage.memory.ctypes.data) // array.itemsize
 
     def is_contiguous(self: Any, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory one after the other, in row-major order or that of `mlc.channels_last`.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 
-from mlc.frontend.dtypes import float32
+from mlc.frontend.axes import plain_int
+from mlc.frontend.dtypes import DType, float32
+from mlc.frontend.element_types import finfo, iinfo
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random_sampling as R
 from mlc.frontend.functions.trigonometry import tan
@@ -77,30 +79,43 @@ def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generat
     return copy_(self, _uniform(self, generator) * (b - a) + a)
 
 
-def random_(self: Tensor, a: int = 0, b: int | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Write integers of [a, b) to the tensor; of [0, a) if b is None and a is not 0.
+def _limits(dtype: DType) -> tuple[float, float]:
+    if dtype.name == "bool":
+        return 0, 1
+    found = finfo(dtype) if dtype.is_floating_point else iinfo(dtype)
+    return found.min, found.max
+
+
+def random_(self: Tensor, a: int | None = None, b: int | None = None, *, generator: Generator | None = None) -> Tensor:
+    """Write integers of [a, b) to the tensor; of [0, a) if b is None.
 
     Args:
-        a: Lower bound, or the upper one where that is the only argument.
-        b: Upper bound; by default as far as the dtype represents all integers.
+        a: Lower bound, or the upper one where that is the only argument; by default 0, and the upper bound is as far as
+            the dtype represents all integers.
+        b: Upper bound.
         generator: Source; None for the default generator.
 
     Returns:
         The tensor itself.
 
     Raises:
-        UserError: There is no such integer (MLC0360), or the write would go unrecorded (MLC0439).
+        UserError: There is no such integer, or the dtype has not all of them (MLC0360), or the write would go
+            unrecorded (MLC0439).
 
     Example:
         >>> mlc.empty(3).random_(1)
         tensor([0., 0., 0.], dtype=mlc.float32)
     """
     check_writable(self)
-    low, high = (a, b) if b is not None else (0, a)
-    if not high:
+    if a is None:
         mantissa = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
         bits = mantissa.get(self.dtype.name) or 8 * self.dtype.itemsize - (not self.dtype.name.startswith("u"))
-        high = 2 if self.dtype.name == "bool" else 1 << min(bits, 62)
+        low, high = 0, 2 if self.dtype.name == "bool" else 1 << min(bits, 62)
+    else:
+        low, high = (0, plain_int(a, "a")) if b is None else (plain_int(a, "a"), plain_int(b, "b"))
+        _check(low < high, f"a = {low}, b = {high}")
+        least, most = _limits(self.dtype)
+        _check(least <= low and high - 1 <= most, f"{self.dtype} has not all integers of {low} to {high - 1}")
     return copy_(self, R.randint(low, high, tuple(self.shape), generator=generator))
 
 

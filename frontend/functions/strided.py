@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import coded
 from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import float32
 from mlc.frontend.functions.create import creation, empty
@@ -19,9 +20,10 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.methods import listed
 from mlc.frontend.operands import broadcast_to, cast, reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
+from mlc.frontend.tensor import OPERATIONS, DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
+from mlc.frontend.views import ADDRESSING
 from mlc.ir import sizes
 from mlc.ir.bounds import MAX_ELEMENTS
 from mlc.ir.diag import UserError, UserMemoryError
@@ -71,7 +73,34 @@ def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> Tra
     return emit(T.Constant, np.ascontiguousarray(found).reshape(-1))  # type: ignore[no-any-return]
 
 
-@operation(view=_strided)
+@operation(view=_strided, name="as_strided")
+def _as_strided(input: Operand, size: Sequence[int], stride: Sequence[int], start: int | None) -> Tensor:
+    x = tracer(input)
+    shape, strides, offset = _layout(size, stride, start)
+    count = sizes.product(x.shape)
+    _check_extent(shape, strides, offset, count)
+    return reshape(emit(T.Take, reshape(x, [count]), _positions(shape, strides, offset), 0), shape)
+
+
+def _within(input: Operand, storage_offset: Any) -> int | None:
+    """A position in the memory that a tensor shares, counted from the first element of the tensor."""
+    if storage_offset is None:
+        return None
+    start, = _numbers([storage_offset], "storage_offset")
+    if isinstance(input, Tracer):
+        if isinstance(input.value.op, ADDRESSING):
+            raise UserError("where a view begins in memory is not known in a recorded function", code="MLC0771",
+                            loc=user_loc(), hint="call as_strided of the whole tensor, or without storage_offset")
+    elif isinstance(input, Tensor):
+        start -= input.storage_offset()
+    if start < 0:
+        raise UserError(f"storage_offset = {storage_offset} lies before the first element of the tensor, which is a "
+                        f"view of memory from {storage_offset - start} on", code="MLC0770", loc=user_loc(),
+                        hint="call as_strided of the whole tensor")
+    return start
+
+
+@coded
 def as_strided(input: Operand, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """The view of the memory of a tensor with a shape and strides of its own.
 
@@ -82,14 +111,17 @@ def as_strided(input: Operand, size: Sequence[int], stride: Sequence[int], stora
         input: Tensor.
         size: Shape of the view.
         stride: Distance between neighbours along each dimension, in elements.
-        storage_offset: Position of the first element; 0 by default.
+        storage_offset: Position of the first element in the memory that `input` is, or is a view of, as
+            `Tensor.storage_offset` gives it; by default that of `input`. A compiled function counts from the first
+            element of its argument.
 
     Returns:
         Tensor of shape `size` and the dtype of `input`, which shares its memory.
 
     Raises:
         UserError: a number is negative (MLC0358), there are not as many strides as sizes (MLC0357), the view reaches
-            beyond the tensor (MLC0770), or elements are not in row-major order (MLC0771).
+            beyond the tensor (MLC0770), or elements are not in row-major order, or of a view in a recorded function
+            (MLC0771).
 
     Example:
         >>> mlc.as_strided(mlc.arange(5), (3, 3), (1, 1))
@@ -97,14 +129,24 @@ def as_strided(input: Operand, size: Sequence[int], stride: Sequence[int], stora
                 [1, 2, 3],
                 [2, 3, 4]], dtype=mlc.int64)
     """
+    return _as_strided(input, size, stride, _within(input, storage_offset))
+
+
+OPERATIONS["as_strided"] = as_strided
+
+
+@operation(name="as_strided_scatter")
+def _as_strided_scatter(input: Operand, src: Operand, size: Sequence[int], stride: Sequence[int],
+                        start: int | None) -> Tensor:
     x = tracer(input)
-    shape, strides, offset = _layout(size, stride, storage_offset)
+    shape, strides, offset = _layout(size, stride, start)
     count = sizes.product(x.shape)
     _check_extent(shape, strides, offset, count)
-    return reshape(emit(T.Take, reshape(x, [count]), _positions(shape, strides, offset), 0), shape)
+    new = reshape(broadcast_to(cast(tracer(src), x.type.dtype), shape), [sizes.product(shape)])
+    return reshape(tracer(scatter(reshape(x, [count]), 0, _positions(shape, strides, offset), new)), x.shape)
 
 
-@operation()
+@coded
 def as_strided_scatter(input: Operand, src: Operand, size: Sequence[int], stride: Sequence[int],
                        storage_offset: int | None = None) -> Tensor:
     """A copy of the tensor with other elements in place of those of a view by strides.
@@ -114,25 +156,24 @@ def as_strided_scatter(input: Operand, src: Operand, size: Sequence[int], stride
         src: Tensor of shape `size`.
         size: Shape of the view, as of `as_strided`.
         stride: Distance between neighbours along each dimension, in elements.
-        storage_offset: Position of the first element; 0 by default.
+        storage_offset: Position of the first element, as of `as_strided`.
 
     Returns:
         Tensor of the shape and dtype of `input`.
 
     Raises:
         UserError: a number is negative (MLC0358), there are not as many strides as sizes (MLC0357), the view reaches
-            beyond the tensor (MLC0770), or the shapes do not broadcast (MLC0111).
+            beyond the tensor (MLC0770), the shapes do not broadcast (MLC0111), or there is an offset in a view in a
+            recorded function (MLC0771).
 
     Example:
         >>> mlc.as_strided_scatter(mlc.zeros(4), mlc.ones(2), (2,), (2,))
         tensor([1., 0., 1., 0.], dtype=mlc.float32)
     """
-    x = tracer(input)
-    shape, strides, offset = _layout(size, stride, storage_offset)
-    count = sizes.product(x.shape)
-    _check_extent(shape, strides, offset, count)
-    new = reshape(broadcast_to(cast(tracer(src), x.type.dtype), shape), [sizes.product(shape)])
-    return reshape(tracer(scatter(reshape(x, [count]), 0, _positions(shape, strides, offset), new)), x.shape)
+    return _as_strided_scatter(input, src, size, stride, _within(input, storage_offset))
+
+
+OPERATIONS["as_strided_scatter"] = as_strided_scatter
 
 
 @creation

@@ -39,8 +39,8 @@ from mlc.ir.sizes import Size
 PACKAGE = __name__.partition(".")[0]
 """Root package in which the programs' names of layers and optimisers are looked up. They are found by name at run time,
 since the package imports this module and not the other way round."""
-WITHHELD = frozenset({"from_numpy", "from_dlpack", "asarray", "as_tensor", "_getitem", "getitem", "Tensor.unfold",
-                      "equal", "allclose"})
+WITHHELD = frozenset({"from_numpy", "from_dlpack", "frombuffer", "asarray", "as_tensor", "_getitem", "getitem",
+                      "Tensor.unfold", "equal", "allclose"})
 TRANSFORMS = frozenset({"grad", "value_and_grad", "vjp", "jvp", "vmap", "jacfwd", "jacrev", "hessian", "hvp",
                         "linearize", "checkpoint"})
 """Functions of the package that take functions."""

@@ -22,7 +22,7 @@ import numpy as np
 from mlc.api import Compiled
 from mlc.backends.cpu.threads import get_num_threads
 from mlc.backends.mesh.meshes import RankMesh
-from mlc.backends.mesh.program import RankProgram
+from mlc.backends.mesh.program import RankProgram, function_of
 from mlc.backends.transport.transport import Transport
 from mlc.dialects import func
 from mlc.dialects.shard import RequestType
@@ -37,12 +37,13 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import to_numpy
 from mlc.nn.parameter import Parameter
 from mlc.optim import SGD
+from mlc.passes.analysis.segment_cost import SegmentCost
 
 _LONG, _SHORT, _ROUNDS = 10, 50, 5
 """Times that what takes milliseconds is measured, and what takes less, in so many rounds."""
 _READ = 1 << 20
-"""Bytes that are read between two segments, and evict some of what they use from the processor's own caches; all of
-them where other ranks compute in between, on the same one."""
+"""Bytes that are read between two segments, and evict some of what they use from the processor's own caches, besides
+those that segments of other ranks on the same one move meanwhile."""
 _CACHE = 1 << 22
 """Bytes that, once read, leave nothing of what was there before in a processor's own caches: twice as many as these
 have, 2 MiB at most so far."""
@@ -90,17 +91,22 @@ def _segment_seconds(program: RankProgram, evict: bool = True) -> dict[str, floa
     """
     _check_on_cpu(program.mesh)
     now = _clock()
-    elsewhere = _elsewhere[:_READ if _crowd(program.mesh) == 1 else None]
+    others = _crowd(program.mesh) - 1
+    moved = {name: SegmentCost.of(function_of(program.module, name)).moved
+             for name in {s.op.callee for s in program.steps if isinstance(s.op, func.Call)}}
     found: dict[str, list[float]] = {}
     for _ in range(_LONG):
         values: list[Any] = [_zeros(value) for value in program.function.args] + [None] * program.slots
+        between = 0
         for step in program.steps:
             if not isinstance(step.op, func.Call):
                 if evict:
-                    elsewhere.sum()
+                    _elsewhere[:_READ + others * between].sum()
+                between = 0
                 for slot, result in zip(step.gives, step.op.results):
                     values[slot] = None if isinstance(result.type, RequestType) else _zeros(result)
             else:
+                between += moved[step.op.callee]
                 taken = [values[slot] for slot in step.takes]
                 start = now()
                 given = step.entry.call(taken)

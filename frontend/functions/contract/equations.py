@@ -5,25 +5,29 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
+from mlc.frontend.arguments import coded
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.contract.products import check_inner_sizes, dot_general
 from mlc.frontend.operands import broadcast_to, factors, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.sizes import Size
 
 
-@operation(autocast="lower_precision")
+@coded
 def einsum(equation: str, *operands: Operand) -> Tensor:
     """Products of elements, summed over every letter that the result does not have (Einstein's convention).
 
     Each letter names a dimension; one that an operand repeats takes its diagonal, and "..." stands for dimensions that
     broadcast. Without "->" the result has the letters that occur once, in alphabetical order. A size of 1 stands for
-    any size. Operands are contracted in pairs, the cheapest first.
+    any size. Operands are contracted in pairs, the cheapest first. What only exchanges dimensions of one operand, or
+    takes diagonals, is a view of it.
 
     Args:
         equation: The letters of each operand, separated by commas, and of the result: "bij,bjk->bik".
@@ -42,12 +46,22 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
         >>> mlc.einsum("ii->i", mlc.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor([1., 4.], dtype=mlc.float32)
     """
+    xs = operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands
+    if len(xs) == 1 and isinstance(xs[0], Tensor) and isinstance(equation, str):
+        inputs, output = _parse(equation, [xs[0].ndim])
+        if set(inputs[0]) == set(output):
+            return _rearranged(xs[0], inputs[0], output)
+    return _einsum(equation, *operands)
+
+
+@operation(name="einsum", autocast="lower_precision")
+def _einsum(equation: str, *operands: Operand) -> Tensor:
     if not operands or not isinstance(equation, str):
         raise UserTypeError(f"the equation is {equation!r}, for {len(operands)} operands"[:200], code="MLC0421",
                             hint='as in mlc.einsum("ij,jk->ik", a, b)')
     xs = factors(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
     inputs, output = _parse(equation, [x.ndim for x in xs])
-    parts = [_diagonal(x, letters) for x, letters in zip(xs, inputs)]
+    parts = [_diagonals(x, letters) for x, letters in zip(xs, inputs)]
     while len(parts) > 1:
         i, j = _cheapest(parts)
         (x, letters), (y, others) = parts[i], parts[j]
@@ -58,8 +72,10 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
     gone = tuple(i for i, c in enumerate(letters) if c not in output)
     if gone:
         x, letters = tracer(R.sum(x, gone)), [c for c in letters if c in output]
-    from mlc.frontend.functions.shape import permute
-    return permute(x, [letters.index(c) for c in output])
+    return _rearranged(x, letters, output)
+
+
+OPERATIONS["einsum"] = einsum
 
 
 def _cheapest(parts: Sequence[tuple[Tracer, list[str]]]) -> tuple[int, int]:
@@ -100,17 +116,29 @@ def _parse(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[s
     return inputs, output
 
 
-def _diagonal(x: Tracer, letters: list[str]) -> tuple[Tracer, list[str]]:
+def _diagonals(x: Any, letters: list[str]) -> tuple[Any, list[str]]:
     """Make the letters of x unique: a repeated letter takes the diagonal."""
+    from mlc.frontend.functions.index import diagonal
     from mlc.frontend.functions.shape import coordinates
     for c in dict.fromkeys(letters):
         while letters.count(c) > 1:
             i = letters.index(c)
             j = letters.index(c, i + 1)
             check_inner_sizes(x.shape[i], x.shape[j])
-            x = tracer(R.sum(E.where(coordinates(x, i) == coordinates(x, j), x, 0), j, dtype=x.dtype))
-            letters = letters[:j] + letters[j + 1:]
+            if isinstance(x.shape[i], Size):               # the length of a view has to be known
+                x = tracer(R.sum(E.where(coordinates(x, i) == coordinates(x, j), x, 0), j, dtype=x.dtype))
+                letters = letters[:j] + letters[j + 1:]
+            else:
+                x = diagonal(x, 0, i, j)                   # whose dimension comes last
+                letters = [*letters[:i], *letters[i + 1:j], *letters[j + 1:], c]
     return x, letters
+
+
+def _rearranged(x: Tensor, letters: list[str], output: list[str]) -> Tensor:
+    """The view of one operand with the dimensions of the result."""
+    from mlc.frontend.functions.shape import permute
+    y, found = _diagonals(x, letters)
+    return permute(y, [found.index(c) for c in output])
 
 
 def _pair(a: Tracer, left: list[str], b: Tracer, right: list[str], needed: set[str]) -> tuple[Tracer, list[str]]:

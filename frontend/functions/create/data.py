@@ -9,6 +9,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.autograd.copy_node import same_elements
+from mlc.frontend.axes import plain_int
 from mlc.frontend.devices import BackingArray, as_device
 from mlc.frontend.dtypes import as_dtype, as_ir
 from mlc.frontend.functionalization import another, captured
@@ -32,6 +33,7 @@ from mlc.frontend.trace import as_tracer, emit, state
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size
+from mlc.ir.types import to_numpy
 
 
 @creation
@@ -205,6 +207,44 @@ def from_numpy(array: Array) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise UserTypeError(f"expected a numpy array, found {type(array).__name__}", code="MLC0345")
     return _sharing(as_array(array), array)
+
+
+@creation
+def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0,
+               requires_grad: bool = False) -> Tensor:
+    """A vector that shares the memory of an object with Python's buffer protocol, as bytes, bytearray or array.array.
+
+    Each sees what is written to the other; a tensor of memory that is read-only cannot be written to.
+
+    Args:
+        buffer: The object.
+        dtype: Dtype of the elements.
+        count: Number of elements; -1 for as many as there are.
+        offset: Bytes before the first element.
+        requires_grad: Whether operations on the result are recorded for `Tensor.backward`.
+
+    Returns:
+        1-D tensor.
+
+    Raises:
+        UserTypeError: `buffer` has no such protocol (MLC0345).
+        UserError: the memory has no such elements (MLC0346), or `dtype` is no dtype (MLC0342).
+
+    Example:
+        >>> mlc.frombuffer(bytearray(b"\\x01\\x00\\x02\\x00"), dtype=mlc.int16)
+        tensor([1, 2], dtype=mlc.int16)
+    """
+    wanted, first = plain_int(count, "count"), plain_int(offset, "offset")
+    try:
+        size = memoryview(buffer).nbytes
+    except TypeError:
+        raise UserTypeError(f"{type(buffer).__name__} has no buffer of memory", code="MLC0345") from None
+    element = np.dtype(to_numpy(as_ir(dtype)))
+    found, rest = divmod(size - first, element.itemsize)
+    if first < 0 or found < 1 or (wanted < 0 and rest) or wanted == 0 or wanted > found:
+        count_text = "whole" if wanted < 0 else str(wanted)
+        raise UserError(f"{size} bytes have no {count_text} elements of {dtype} from byte {first} on", code="MLC0346")
+    return from_numpy(np.frombuffer(buffer, element, found if wanted < 0 else wanted, first))
 
 
 @creation

@@ -30,7 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-SHARING = ("asarray", "from_numpy", "from_dlpack", "contiguous")
+SHARING = ("asarray", "from_numpy", "from_dlpack", "frombuffer", "contiguous")
 """Functions whose results may be an argument, or share its memory."""
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects import tensor as T
-from mlc.frontend.operands import together, tracer
+from mlc.frontend.operands import NUMBER, cast, common_dtype, number, together, tracer
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserTypeError
+from mlc.ir.types import ScalarType, bf16, f16, f32, i1, to_numpy
 
 
 def unary(cls: Any, x: Tracer) -> Tensor:
@@ -19,6 +22,26 @@ def unary(cls: Any, x: Tracer) -> Tensor:
 def binary(cls: Any, a: Operand, b: Operand, floating: bool = False) -> Tensor:
     a, b = together(a, b, floating=floating)
     return emit(cls, a, b, weak=a.weak)  # type: ignore[no-any-return]
+
+
+def scaled(cls: Any, a: Operand, b: Operand, floating: bool = False) -> Tensor:
+    """A product or quotient. A number, or a 0-d tensor of another type, beside a tensor of 16-bit floats is not rounded
+    to their type first, in which 65536.0 is inf and 1.003 may be 1.0: both are taken to float32, and the result is
+    rounded, as in PyTorch's kernels."""
+    x, y = (x if isinstance(x, NUMBER) else tracer(x) for x in (a, b))
+    dtype, _ = common_dtype([x, y])
+    if dtype not in (f16, bf16) or not (_changes(x, dtype) or _changes(y, dtype)):
+        return binary(cls, x, y, floating)
+    wide = [number(x, f32) if isinstance(x, NUMBER) else cast(x, f32) for x in (x, y)]
+    return cast(emit(cls, *wide), dtype)
+
+
+def _changes(x: Any, dtype: ScalarType) -> bool:
+    """Whether a number or 0-d tensor may have another value in a type of 16-bit floats."""
+    if not isinstance(x, NUMBER):
+        return not x.shape and x.type.dtype not in (i1, f16, bf16)
+    with np.errstate(over="ignore"):
+        return x == x and float(np.asarray(x).astype(to_numpy(dtype))) != x
 
 
 def numeric(x: Operand, name: str) -> Tracer:

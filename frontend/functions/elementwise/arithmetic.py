@@ -6,11 +6,11 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
-from mlc.frontend.functions.elementwise.apply import binary, numeric, unary
+from mlc.frontend.functions.elementwise.apply import binary, numeric, scaled, unary
 from mlc.frontend.functions.elementwise.bits import logical_and, logical_or
 from mlc.frontend.functions.elementwise.rounding import trunc
 from mlc.frontend.functions.elementwise.selection import where
-from mlc.frontend.operands import cast, floating, number, rounded_once, signed, together, tracer
+from mlc.frontend.operands import NUMBER, cast, common_dtype, floating, number, rounded_once, signed, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit
@@ -280,8 +280,8 @@ def mul(input: Operand, other: Operand) -> Tensor:
         tensor([[3., 6.],
                 [4., 8.]], dtype=mlc.float32)
     """
-    a, b = together(input, other)
-    return logical_and(a, b) if a.type.dtype.is_bool else binary(T.Mul, a, b)
+    a, b = (x if isinstance(x, NUMBER) else tracer(x) for x in (input, other))
+    return logical_and(a, b) if common_dtype([a, b])[0].is_bool else scaled(T.Mul, a, b)
 
 
 @operation()
@@ -312,7 +312,7 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode is None:
-        return binary(T.Div, input, other, floating=True)
+        return scaled(T.Div, input, other, floating=True)
     if rounding_mode != "trunc":
         raise UserError(f"rounding_mode = {rounding_mode!r}", code="MLC0360", hint='use None, "floor" or "trunc"')
     a, b = together(input, other)

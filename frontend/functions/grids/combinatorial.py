@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import coded
 from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir, int64
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import stack
+from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, count_of, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
+from mlc.frontend.tensor import OPERATIONS, DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import emit, state
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
 from mlc.ir.types import to_numpy
 
 MOST_PIECES = 1 << 20
@@ -32,7 +35,13 @@ def operand_list(tensors: Sequence[Any]) -> list[Tracer]:
     return [tracer(x) for x in given]
 
 
-@operation()
+@operation(view=True, name="meshgrid")
+def _along(input: Operand, place: int, shape: Sequence[Dim]) -> Tensor:
+    """A vector along one dimension of a shape."""
+    return broadcast_to(reshape(tracer(input), [n if k == place else 1 for k, n in enumerate(shape)]), shape)
+
+
+@coded
 def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
     """The grid that vectors span: result k varies along dimension k as vector k.
 
@@ -41,7 +50,7 @@ def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
         indexing: "ij" for that order of dimensions, "xy" to exchange the first two.
 
     Returns:
-        Tuple of tensors of one shape.
+        Tuple of tensors of one shape, which are views of the vectors.
 
     Raises:
         UserError: a tensor has more than one dimension (MLC0364), or `indexing` is another string (MLC0360).
@@ -52,21 +61,31 @@ def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
                 [2, 2]], dtype=mlc.int64), tensor([[3, 4],
                 [3, 4]], dtype=mlc.int64))
     """
-    xs = operand_list(tensors)
+    xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     if indexing not in ("ij", "xy"):
-        raise UserError(f"indexing = {indexing!r}", code="MLC0360", hint='use "ij" or "xy"')
-    if any(x.ndim > 1 for x in xs):
-        raise UserError("meshgrid takes vectors", code="MLC0364")
+        raise UserError(f"indexing = {indexing!r}", code="MLC0360", hint='use "ij" or "xy"', loc=user_loc())
+    shapes = [getattr(x, "shape", ()) for x in xs]
+    if any(len(s) > 1 for s in shapes):
+        raise UserError("meshgrid takes vectors", code="MLC0364", loc=user_loc())
     places = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         places[0], places[1] = 1, 0
-    lengths = [sizes.product(x.shape) for x in xs]
-    shape = [lengths[p] for p in places]
-    return tuple(broadcast_to(reshape(x, [n if p == k else 1 for k in range(len(xs))]), shape)
-                 for x, n, p in zip(xs, lengths, places))
+    whole = tuple(sizes.product(shapes[p]) for p in places)
+    return tuple(_along(x, p, whole) for x, p in zip(xs, places))
 
 
-@operation()
+OPERATIONS["meshgrid"] = meshgrid
+
+
+@operation(name="cartesian_prod")
+def _products(*tensors: Operand) -> Tensor:
+    xs = operand_list(tensors)
+    if len(xs) == 1:
+        return xs[0]
+    return stack([reshape(tracer(g), [sizes.product(tracer(g).shape)]) for g in meshgrid(*xs)], -1)
+
+
+@coded
 def cartesian_prod(*tensors: Operand) -> Tensor:
     """All combinations of elements of vectors, as rows; the last one varies fastest.
 
@@ -86,10 +105,13 @@ def cartesian_prod(*tensors: Operand) -> Tensor:
                 [2, 3],
                 [2, 4]], dtype=mlc.int64)
     """
-    xs = operand_list(tensors)
-    if len(xs) == 1:
-        return xs[0]
-    return stack([reshape(tracer(g), [sizes.product(tracer(g).shape)]) for g in meshgrid(*xs)], -1)
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    if len(given) == 1 and isinstance(given[0], Tensor) and len(given[0].shape) == 1:
+        return given[0]
+    return _products(*given)
+
+
+OPERATIONS["cartesian_prod"] = cartesian_prod
 
 
 @operation()

@@ -27,13 +27,18 @@ def _at_least(x: Tracer, rank: int) -> Tracer:
     return reshape(x, shape if len(shape) >= rank else [*shape, 1])
 
 
+@operation(view=True, name="_atleast")
+def _view(input: Operand, rank: int) -> Tensor:
+    return _at_least(tracer(input), rank)
+
+
 def _each(tensors: Sequence[Any], rank: int) -> Any:
-    xs = tuple(_at_least(x, rank) for x in operand_list(tensors))
     several = len(tensors) != 1 or isinstance(tensors[0], tuple | list)
-    return xs if several else xs[0]
+    given = tensors[0] if several and len(tensors) == 1 else tensors
+    return tuple(_view(x, rank) for x in given) if several else _view(given[0], rank)
 
 
-@operation()
+@coded
 def atleast_1d(*tensors: Operand) -> Any:
     """Tensors with at least one dimension: numbers become vectors of one element.
 
@@ -41,7 +46,7 @@ def atleast_1d(*tensors: Operand) -> Any:
         tensors: Tensors or numbers, as separate arguments or as one list.
 
     Returns:
-        The tensor, or a tuple of several.
+        The tensor, or a tuple of several; views, where the memory of a tensor can be shared.
 
     Example:
         >>> mlc.atleast_1d(mlc.tensor(5.0))
@@ -50,7 +55,7 @@ def atleast_1d(*tensors: Operand) -> Any:
     return _each(tensors, 1)
 
 
-@operation()
+@coded
 def atleast_2d(*tensors: Operand) -> Any:
     """Tensors with at least two dimensions: numbers and vectors become matrices of one row.
 
@@ -58,7 +63,7 @@ def atleast_2d(*tensors: Operand) -> Any:
         tensors: Tensors or numbers, as separate arguments or as one list.
 
     Returns:
-        The tensor, or a tuple of several.
+        The tensor, or a tuple of several; views, where the memory of a tensor can be shared.
 
     Example:
         >>> mlc.atleast_2d(mlc.tensor([1.0, 2.0])).shape
@@ -67,7 +72,7 @@ def atleast_2d(*tensors: Operand) -> Any:
     return _each(tensors, 2)
 
 
-@operation()
+@coded
 def atleast_3d(*tensors: Operand) -> Any:
     """Tensors with at least three dimensions: (n,) becomes (1, n, 1), and (m, n) becomes (m, n, 1).
 
@@ -75,13 +80,17 @@ def atleast_3d(*tensors: Operand) -> Any:
         tensors: Tensors or numbers, as separate arguments or as one list.
 
     Returns:
-        The tensor, or a tuple of several.
+        The tensor, or a tuple of several; views, where the memory of a tensor can be shared.
 
     Example:
         >>> mlc.atleast_3d(mlc.tensor([1.0, 2.0])).shape
         (1, 2, 1)
     """
     return _each(tensors, 3)
+
+
+for _f in (atleast_1d, atleast_2d, atleast_3d):
+    OPERATIONS[_f.__name__] = _f
 
 
 @operation()

@@ -26,6 +26,13 @@ class ValuesAndIndices(NamedTuple):
     indices: Tensor
 
 
+class MinAndMax(NamedTuple):
+    """Result of `aminmax(x)`."""
+
+    min: Tensor
+    max: Tensor
+
+
 @operation()
 def amax(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The greatest element over `dim`; NaN if one is NaN.
@@ -258,7 +265,7 @@ def argmin(input: Operand, dim: int | None = None, keepdim: bool = False) -> Ten
 
 
 @operation()
-def aminmax(input: Operand, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(input: Operand, *, dim: int | None = None, keepdim: bool = False) -> MinAndMax:
     """The least and the greatest element, as `amin` and `amax` give them.
 
     Args:
@@ -267,13 +274,13 @@ def aminmax(input: Operand, *, dim: int | None = None, keepdim: bool = False) ->
         keepdim: Whether reduced dimensions stay, with size 1.
 
     Returns:
-        Pair (minimum, maximum) of tensors of the dtype of `input`.
+        Named tuple of `min` and `max`, tensors of the dtype of `input`.
 
     Raises:
         UserError: `dim` is out of range (MLC0356), or there are no elements (MLC0363).
 
     Example:
         >>> mlc.aminmax(mlc.tensor([3.0, 1.0, 2.0]))
-        (tensor(1., dtype=mlc.float32), tensor(3., dtype=mlc.float32))
+        MinAndMax(min=tensor(1., dtype=mlc.float32), max=tensor(3., dtype=mlc.float32))
     """
-    return amin(input, dim, keepdim), amax(input, dim, keepdim)
+    return MinAndMax(amin(input, dim, keepdim), amax(input, dim, keepdim))

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axis
 from mlc.frontend.operands import broadcast_shapes, conjugate, resolved, shape_of, tracer
 from mlc.frontend.operands import broadcast_to as to_size
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Dims, Operand, Tensor
+from mlc.frontend.tensor import OPERATIONS, Dims, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.ir import sizes
 from mlc.ir.bounds import MAX_ELEMENTS
@@ -373,7 +374,7 @@ def expand(input: Operand, sizes: Sequence[Dim]) -> Tensor:
     return broadcast_to(x, kept)
 
 
-@operation()
+@coded
 def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
     """The tensors repeated to the one shape that they broadcast to.
 
@@ -381,7 +382,7 @@ def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
         tensors: Tensors or numbers.
 
     Returns:
-        Tuple of tensors of one shape, each of its own dtype.
+        Tuple of tensors of one shape, each of its own dtype: views of those given.
 
     Raises:
         UserError: the shapes do not broadcast (MLC0111).
@@ -390,6 +391,8 @@ def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
         >>> [x.shape for x in mlc.broadcast_tensors(mlc.ones(3, 1), mlc.ones(4))]
         [(3, 4), (3, 4)]
     """
-    xs = [tracer(x) for x in tensors]
-    shape = broadcast_shapes(*(x.shape for x in xs))
-    return tuple(to_size(x, shape) for x in xs)
+    shape = broadcast_shapes(*(getattr(x, "shape", ()) for x in tensors))
+    return tuple(broadcast_to(x, shape) for x in tensors)
+
+
+OPERATIONS["broadcast_tensors"] = broadcast_tensors

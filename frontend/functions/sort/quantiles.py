@@ -32,7 +32,10 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
         flat = reshape(x, [sizes.product(x.shape)])
         if flat.shape[0] == 0 and R.is_float(x):
             return full(float("nan"), x)
-        return _median(flat, 0, False, ignore).values
+        found = _median(flat, 0, False, ignore).values
+        if not R.is_float(x):
+            return found
+        return _shared(flat, emit(T.StopGradient, tracer(found)))
     x, at = as_line(x, dim)
     need(x.shape[at] - 1, "the median of no elements is not defined")
     middle: Any = (_count(x, at) - 1) // 2
@@ -47,11 +50,19 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
     return shaped_like(element_at(x, position, at, keepdim and tracer(input).ndim > 0, argsort_along(x, at)), input)
 
 
+def _shared(x: Tracer, found: Tracer) -> Any:
+    """`found`, an element of x, with a derivative that the elements that are equal to it share."""
+    chosen = E.logical_or(E.eq(x, found), E.logical_and(E.isnan(x), E.isnan(found)))
+    apart: Any = E.where(E.isfinite(found), found, 0.0)              # a mean of equal numbers could be rounded
+    return apart + R.sum(E.where(chosen, x - apart, 0.0)) / R.sum(chosen)
+
+
 @operation()
 def median(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median: the middle element in order, of two the lesser; with `dim`, along it, and its index.
 
-    NaN if there is one. Unlike `quantile`, it takes no mean of two.
+    NaN if there is one. Unlike `quantile`, it takes no mean of two. Without `dim`, elements that are equal to it share
+    the derivative.
 
     Args:
         input: Tensor or number.
@@ -78,7 +89,7 @@ def median(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any
 def nanmedian(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median of the elements that are not NaN; with `dim`, along it, and its index.
 
-    NaN where there is no other element.
+    NaN where there is no other element. Without `dim`, elements that are equal to it share the derivative.
 
     Args:
         input: Tensor or number.

@@ -1,0 +1,155 @@
+"""Short eager programs whose results are PyTorch's to the bit: what shares memory, is rounded, and gets gradients."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+
+torch = pytest.importorskip("torch")
+
+
+def plain(x: Any) -> Any:
+    """A result in a form that both libraries share."""
+    if isinstance(x, mlc.Tensor | torch.Tensor):
+        return str(x.dtype).rpartition(".")[2], tuple(x.shape), repr(x.tolist())
+    return tuple(map(plain, x)) if isinstance(x, tuple) else x
+
+
+def gradient(m: Any, f: Callable[[Any], Any], *values: float, dtype: str = "float32") -> Any:
+    x = m.tensor(values, dtype=getattr(m, dtype), requires_grad=True)
+    y = f(x)
+    y.sum().backward()
+    return y.detach(), x.grad
+
+
+def written(m: Any, view: Callable[[Any], Any], shape: tuple[int, ...] = (3,)) -> Any:
+    """The tensor after a write to what a function of it gives."""
+    x = m.arange(np.prod(shape)).reshape(shape).float()
+    out = view(x)
+    (out[0] if isinstance(out, tuple | list) else out).fill_(7)
+    return x
+
+
+HALF = [
+    lambda m, t: gradient(m, lambda x: x * 65536.0, 0.0, 2**-12, 0.5, dtype=t),
+    lambda m, t: gradient(m, lambda x: 65536.0 * x, 0.0, 2**-12, 0.5, dtype=t),
+    lambda m, t: gradient(m, lambda x: x / 65536.0, 1.0, 60000.0, dtype=t),
+    lambda m, t: gradient(m, lambda x: x * 1.003, 1.0, -3.0, 100.0, dtype=t),
+    lambda m, t: gradient(m, lambda x: x / 3.1, 1.0, -3.0, 100.0, dtype=t),
+    lambda m, t: gradient(m, lambda x: x * m.tensor(1.003), 1.0, -3.0, 100.0, dtype=t),
+    lambda m, t: gradient(m, lambda x: x * m.tensor(100001), 1e-3, 0.25, dtype=t),
+    lambda m, t: m.tensor([0.5, 3.0], dtype=getattr(m, t)).mul_(100001),
+    lambda m, t: m.tensor([0.5, 3.0], dtype=getattr(m, t)) * m.tensor([100001, 3]),
+    lambda m, t: m.tensor([0.5, 3.0], dtype=getattr(m, t)) * 100001,
+    lambda m, t: m.tensor([0.5, 3.0], dtype=getattr(m, t)) * float("nan"),
+    lambda m, t: m.tensor([0.5, 3.0], dtype=getattr(m, t)) * True,
+    lambda m, t: m.tensor([0.5, 3.0], dtype=getattr(m, t)) + 0.1,
+    lambda m, t: gradient(m, lambda x: m.nn.functional.leaky_relu(x, 0.0301), 1.0, -3.0, -100.0, dtype=t),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("f", HALF, ids=range(len(HALF)))
+def test_numbers_beside_16_bits_are_not_rounded_first(f: Callable[[Any, str], Any], dtype: str) -> None:
+    assert plain(f(mlc, dtype)) == plain(f(torch, dtype))
+
+
+def test_numbers_beside_16_bits_in_a_compiled_function() -> None:
+    x = mlc.tensor([0.0, 2**-12, 0.5], dtype=mlc.float16)
+    assert mlc.compile(lambda x: (x * 65536.0, x / 65536.0))(x)[0].tolist() == [0.0, 16.0, 32768.0]
+    assert mlc.compile(lambda x, c: x * c)(x, 65536.0).tolist() == [0.0, 16.0, 32768.0]
+
+
+VIEWS = [
+    lambda m: written(m, m.atleast_1d), lambda m: written(m, m.atleast_2d), lambda m: written(m, m.atleast_3d),
+    lambda m: written(m, m.atleast_1d, ()), lambda m: written(m, lambda x: m.atleast_2d(x, m.ones(2))),
+    lambda m: written(m, lambda x: m.atleast_2d([x, x])[1]),
+    lambda m: written(m, lambda x: m.broadcast_tensors(x, m.ones(3))), lambda m: written(m, m.meshgrid),
+    lambda m: written(m, lambda x: m.einsum("ii->i", x), (3, 3)),
+    lambda m: written(m, lambda x: m.einsum("ijk->kji", x)[0], (2, 3, 2)),
+    lambda m: written(m, lambda x: m.einsum("iji->ji", [x])[1], (2, 3, 2)),
+    lambda m: written(m, lambda x: x[1:].as_strided((2,), (1,))),
+    lambda m: written(m, lambda x: x[1:].as_strided((1,), (1,), 2)),
+    lambda m: written(m, lambda x: m.as_strided(x[2:][1:], (2,), (3,), 4), (8,)),
+    lambda m: written(m, m.cartesian_prod),
+    lambda m: m.arange(6)[2:].storage_offset(), lambda m: m.arange(6).reshape(2, 3)[1, 1:].storage_offset(),
+    lambda m: m.arange(6).clone()[3:].clone().storage_offset(), lambda m: m.arange(6).detach()[3:].storage_offset(),
+    lambda m: m.arange(4).as_strided_scatter(m.tensor([9, 8]), (2,), (1,), 2),
+    lambda m: [x.shape for x in m.broadcast_tensors(m.ones(3, 1), m.ones(4))],
+    lambda m: m.atleast_2d(m.ones(2), m.tensor(3.0)), lambda m: m.atleast_3d((m.ones(2), m.ones(2, 2)))[1],
+]
+
+
+@pytest.mark.parametrize("f", VIEWS, ids=range(len(VIEWS)))
+def test_views_share_memory(f: Callable[[Any], Any]) -> None:
+    assert plain(f(mlc)) == plain(f(torch))
+
+
+def test_a_view_before_its_tensor_is_refused() -> None:
+    x = mlc.arange(6)
+    with pytest.raises(mlc.UserError, match=r"MLC0770.*lies before"):
+        x[2:].as_strided((2,), (1,), 0)
+    with pytest.raises(mlc.UserError, match=r"MLC0771.*where a view begins"):
+        mlc.compile(lambda x: x[2:].as_strided((2,), (1,), 1))(x)
+    assert mlc.compile(lambda x: x.as_strided((2,), (1,), 1) + x[2:].as_strided((2,), (2,)))(x).tolist() == [3, 6]
+
+
+GRADIENTS = [
+    lambda m: gradient(m, lambda x: x.median(), 2.0, 1.0, 2.0, 3.0, 2.0),
+    lambda m: gradient(m, lambda x: x.nanmedian(), 2.0, float("nan"), 2.0, 3.0, 1.0),
+    lambda m: gradient(m, lambda x: x.nanmedian(), float("nan"), float("nan")),
+    lambda m: gradient(m, lambda x: x.median(), 1.0, float("nan"), 2.0, float("nan")),
+    lambda m: gradient(m, lambda x: x.median(), float("inf"), float("inf"), 1.0),
+    lambda m: gradient(m, lambda x: x.median(), float("-inf"), float("-inf"), 1.0),
+    lambda m: gradient(m, lambda x: x.median(0).values, 2.0, 1.0, 2.0),
+    lambda m: m.tensor([3, 1, 3]).median(),
+]
+
+
+@pytest.mark.parametrize("f", GRADIENTS, ids=range(len(GRADIENTS)))
+def test_who_gets_the_gradient(f: Callable[[Any], Any]) -> None:
+    assert plain(f(mlc)) == plain(f(torch))
+
+
+def test_extremes_have_names() -> None:
+    found = mlc.aminmax(mlc.tensor([[3.0, 1.0], [2.0, 5.0]]), dim=1)
+    assert (found.min.tolist(), found.max.tolist()) == ([1.0, 2.0], [3.0, 5.0])
+
+
+def test_tensors_of_buffers() -> None:
+    buffer = bytearray(range(12))
+    x = mlc.frombuffer(buffer, dtype=mlc.int16, offset=2)
+    assert plain(x) == plain(torch.frombuffer(buffer, dtype=torch.int16, offset=2))
+    x[0] = 0
+    assert buffer[:4] == bytes([0, 1, 0, 0]) and mlc.frombuffer(buffer, dtype=mlc.float32, count=2).shape == (2,)
+    for count, offset in ((-1, 11), (7, 0), (0, 0), (-1, -2), (-1, 1)):
+        with pytest.raises(mlc.UserError, match="MLC0346"):
+            mlc.frombuffer(buffer, dtype=mlc.int16, count=count, offset=offset)
+    with pytest.raises(TypeError, match="MLC0345"):
+        mlc.frombuffer([1, 2], dtype=mlc.int16)
+    with pytest.raises(mlc.UserError, match="MLC0753"):
+        mlc.frombuffer(b"abcd", dtype=mlc.uint8).fill_(0)
+
+
+def test_random_integers_stay_within_bounds_and_dtypes() -> None:
+    for bounds in ((0,), (0, 0), (3, 3), (5, 2)):
+        with pytest.raises(mlc.UserError, match="MLC0360"):
+            mlc.empty(3).random_(*bounds)
+    for dtype, low, high in ((mlc.uint8, 0, 257), (mlc.int8, -129, 0), (mlc.bool, 0, 3), (mlc.float16, 0, 70000)):
+        with pytest.raises(mlc.UserError, match=r"MLC0360.*has not all"):
+            mlc.empty(3, dtype=dtype).random_(low, high)
+    assert 200 < mlc.empty(500, dtype=mlc.uint8).random_(0, 256).max().item()
+    assert mlc.empty(9, dtype=mlc.int64).random_(-(2**62), 2**62).unique().numel() > 1
+    assert mlc.empty(500, dtype=mlc.bool).random_().unique().numel() == 2
+
+
+def test_keyword_arguments_are_the_same_for_all_examples() -> None:
+    def f(m: Any) -> Any:
+        x, w = m.arange(6.0).reshape(3, 2), m.tensor([1.0, 10.0])
+        return m.func.vmap(lambda x, w: (x * w).sum())(x, w=w)
+
+    assert plain(f(mlc)) == plain(f(torch))
