@@ -16,7 +16,7 @@ from tests.execution import NATIVE
 
 pytestmark = pytest.mark.usefixtures("execution")
 
-RNG = np.random.default_rng(0)
+RNG, INF = np.random.default_rng(0), math.inf
 
 
 def numbers(*shape: int) -> Any:
@@ -68,6 +68,15 @@ def test_promotion(a: Any, b: Any, dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("interpreted")
+def test_quotients_by_infinity() -> None:
+    numerators, infinite = [1 + 1j, 1 - 2j, 0j], [complex(INF, 0), complex(3, -INF), complex(-INF, INF)]
+    for dtype in (np.complex64, np.complex128):
+        x, y = np.repeat(numerators, 3).astype(dtype), np.tile(infinite, 3).astype(dtype)
+        for f in (lambda x, y: x / y, lambda x, y: mlc.reciprocal(y)):
+            for found in (f(mlc.tensor(x), mlc.tensor(y)), mlc.compile(f)(x, y)):
+                assert (found.numpy() == 0).all()
+
+
 def test_python_and_numpy() -> None:
     x = mlc.tensor([1 + 2j, 3])
     assert x.dtype is mlc.complex64 and x.tolist() == [1 + 2j, 3 + 0j] and complex(x[0]) == x[0].item() == 1 + 2j

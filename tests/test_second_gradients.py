@@ -85,3 +85,16 @@ def test_second_gradients_of_complex_singular_values() -> None:
         second, = f.autograd.grad((first * f.tensor(v)).real.sum(), a)
         found.append(np.array(second.numpy()))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-8)
+
+
+@pytest.mark.parametrize("u", [(0.0, 0.0, 5.0, 2.0), (0.0, 3.0, 5.0, 2.0), (2.0, 3.0, 5.0, 2.0), (0.0, 0.0, 0.0, 1.0)])
+def test_second_gradients_of_products_of_scattered_zeros(u: tuple[float, ...]) -> None:
+    at, ones = mlc.tensor([0, 0, 0, 1]), mlc.ones(2, dtype=mlc.float64)
+
+    def product(u: Any) -> Any:
+        return mlc.scatter_reduce(ones, 0, at, u, "prod").sum()
+
+    want = np.zeros((4, 4))
+    for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+        want[i, j] = want[j, i] = u[k]
+    np.testing.assert_allclose(mlc.hessian(product)(np.array(u)).numpy(), want)

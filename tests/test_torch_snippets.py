@@ -115,6 +115,19 @@ def test_who_gets_the_gradient(f: Callable[[Any], Any]) -> None:
     assert plain(f(mlc)) == plain(f(torch))
 
 
+def test_a_cotangent_that_is_not_a_number_stays_one() -> None:
+    nan = float("nan")
+    _, found = gradient(mlc, lambda x: mlc.logcumsumexp(x, 0) * mlc.tensor([1.0, nan, 1.0]), 0.0, 1.0, 2.0)
+    assert found.isnan().tolist() == [True, True, False]
+
+
+def test_gradients_of_slices_without_elements() -> None:
+    for key in (slice(4, 4, -3), slice(3, 1, 2), slice(1, 3, -1), slice(9, 2, 1)):
+        for size in (0, 1, 5):
+            found = mlc.compile(mlc.grad(lambda x, key=key: (x[key] ** 2).sum()), dynamic=True)(np.ones(size))
+            assert found.tolist() == [0.0] * size
+
+
 def test_extremes_have_names() -> None:
     found = mlc.aminmax(mlc.tensor([[3.0, 1.0], [2.0, 5.0]]), dim=1)
     assert (found.min.tolist(), found.max.tolist()) == ([1.0, 2.0], [3.0, 5.0])

@@ -544,3 +544,33 @@ def test_a_branch_takes_a_size_from_floats_that_are_not_batched() -> None:
     for size in (5, 3):
         found = mlc.compile(gradient, dynamic=True)(mlc.tensor([[1.0, 2.0], [-1.0, -2.0]]), mlc.zeros(size))
         assert found.tolist() == [[2, 2], [size, size]]
+
+
+def test_assertions_of_single_examples() -> None:
+    """A condition, or a number of steps, of each example by itself, around nothing but an assertion."""
+    def branch(x: Any, y: Any) -> Any:
+        if x > 0:
+            assert y < 10, "too big"
+        return x + y
+
+    def steps(x: Any, n: Any) -> Any:
+        for i in range(n):
+            assert x[i] < 10, "too big"
+        return x.sum()
+
+    def within(x: Any, t: Any) -> Any:
+        def step(i: Any, y: Any) -> Any:
+            if y > t:
+                assert y < 100, "too big"
+            return y * 3
+        return mlc.fori_loop(0, 5, step, x)
+
+    rows = np.array([[1.0, 2, 50], [1, 2, 3]])
+    at: Any
+    for f, right, wrong in ((branch, ([1.0, -1.0], [1.0, 99.0]), ([1.0, -1.0], [11.0, 9.0])),
+                            (steps, (rows, [2, 3]), (rows, [3, 3])),
+                            (within, ([0.5, 1.0], [150.0, 100.0]), ([5.0, 1.0], [50.0, 50.0]))):
+        for at in (mlc.compile(mlc.vmap(f)), mlc.compile(mlc.grad(lambda x, y, f=f: mlc.vmap(f)(x, y).sum()))):
+            at(*map(np.asarray, right))
+            with pytest.raises(AssertionError, match="too big"):
+                at(*map(np.asarray, wrong))

@@ -60,7 +60,7 @@ class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True
         p = self.p.type
         if not isinstance(p, TensorType) or p.dtype != i1:
             self.fail(f"the predicate is {p}, not a tensor of i1", code="MLC0136")
-        if not 1 <= self.carried <= len(self.args):
+        if not 0 <= self.carried <= len(self.args):
             self.fail(f"carries {self.carried} of {len(self.args)} arguments", code="MLC0136")
         for i, v in enumerate(self.args):
             bound = i < self.carried or (isinstance(v.type, TensorType) and isinstance(v.type.dtype, FloatType))

@@ -252,7 +252,7 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         zero = full(0, y)
         parts = []
         for part in (y, -y):
-            positive = compare("gt", part, zero)
+            positive = tensor.LogicalNot(compare("le", part, zero)).result     # or NaN, which is in both parts
             size = tensor.Log(select(positive, part, full(1, y))).result + inner
             total = LogCumSumExp(select(positive, size, full(-math.inf, y)), self.axis, reverse).result
             parts.append(exp(total + outer))

@@ -109,25 +109,31 @@ def absolute(x: Parts) -> Value:
 
 def reciprocal(x: Parts) -> Parts:
     """1 / x = conj(x) / |x|^2, with x scaled such that its larger part is 1 in magnitude"""
-    scale = _scale(x)
-    c, d = x.real / scale, x.imag / scale
+    (c, d), scale = _scaled(x)
     norm = c * c + d * d
     return Parts(c / norm / scale, -d / norm / scale)
 
 
 def div(x: Parts, y: Parts) -> Parts:
     """x / y = x conj(y) / |y|^2, with y scaled such that its larger part is 1 in magnitude; by 0, each part over 0"""
-    (a, b), scale = x, _scale(y)
-    c, d = y.real / scale, y.imag / scale
+    (a, b), ((c, d), scale) = x, _scaled(y)
     norm = c * c + d * d
     zero = compare("eq", norm, full(0, norm))
     return Parts(select(zero, a, a * c + b * d) / norm / scale, select(zero, b, b * c - a * d) / norm / scale)
 
 
-def _scale(x: Parts) -> Value:
-    """The larger part in magnitude, or 1 if that is 0; a constant to derivatives, since it cancels."""
+def _scaled(x: Parts) -> tuple[Parts, Value]:
+    """x over its larger part in magnitude, or over 1 if that is 0; and that, a constant to derivatives, since it
+    cancels. Of infinite parts the signs stay, and finite ones beside them vanish."""
     largest = _made(tensor.Maximum, *(_made(tensor.Abs, v) for v in x))
-    return _made(tensor.StopGradient, select(compare("eq", largest, full(0, largest)), full(1, largest), largest))
+    scale = _made(tensor.StopGradient, select(_is(largest, 0.0), full(1, largest), largest))
+    infinite = _is(scale, math.inf)
+
+    def part(v: Value) -> Value:
+        limit = select(_is_infinite(v), _made(tensor.Sign, v), full(0, v))
+        return select(infinite, limit, v / select(infinite, full(1, v), scale))
+
+    return Parts(part(x.real), part(x.imag)), scale
 
 
 def is_negative(x: Value) -> Value:

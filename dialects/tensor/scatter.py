@@ -144,15 +144,18 @@ class Scattering(TensorOp):
         raise NotImplementedError
 
     def _vjp_mul(self, ct: Value) -> tuple[Value, Value]:
-        """dx: ct times the product of the updates. du: ct * result / u, and if u is 0, ct times the other factors."""
+        """dx: ct times the product of the updates. du: ct * result / u, and if u is 0, ct times the other factors; of two
+        zeros the other one is among these, which makes the second derivative correct."""
         x, u = self.x, self.updates
         one, zero = full(1, x), full(0, x)
         dx = ct * self.scattered(full(1, x, x.type.shape), u, "mul")
         zero_x, zero_u = compare("eq", x, zero), compare("eq", u, zero)
         zeros = self.scattered(cast(zero_x, i64), cast(zero_u, i64), "add")
         nonzero = self.scattered(select(zero_x, one, x), select(zero_u, one, u), "mul")
-        only = compare("eq", self.taken(zeros), full(1, zeros))
-        at_zero = select(only, self.taken(nonzero), zero)
+        sums = self.scattered(select(zero_x, x, zero), select(zero_u, u, full(0, u)), "add")
+        count, others = self.taken(zeros), self.taken(nonzero)
+        several = select(compare("eq", count, full(2, count)), others * (self.taken(sums) - u), full(0, u))
+        at_zero = select(compare("eq", count, full(1, count)), others, several)
         du = self.taken(ct) * select(zero_u, at_zero, self.taken(self.result) / select(zero_u, one, u))
         return dx, du
 

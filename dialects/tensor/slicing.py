@@ -99,7 +99,8 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
             ct = Reverse(ct, backwards).result
         low, high = list[Dim](), list[Dim]()
         for n, start, step, count in zip(self.x.type.shape, self.starts, self.steps, ct.type.shape):
-            low.append(start if step > 0 else start + (count - 1) * step)
+            first = start if step > 0 else start + (count - 1) * step
+            low.append(0 if isinstance(count, int) and not count else first)       # no elements may begin anywhere
             high.append(n - low[-1] - count * abs(step))
         return [pad(ct, low, high, [abs(step) - 1 for step in self.steps])]
 

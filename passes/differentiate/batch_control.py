@@ -23,6 +23,7 @@ from mlc.dialects.tensor.control import as_condition, from_scalar, scalar_dtype
 from mlc.dialects.tensor.traits import checked_operand
 from mlc.ir.core import Block, Op, Region, Value, at_end
 from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index, int_range
+from mlc.passes.analysis.effects import is_pure
 from mlc.passes.differentiate.batch_operations import BatchCoroutine, BatchScope, BlockBatcher, Flagged, batched_type
 from mlc.passes.differentiate.predicated import beside
 
@@ -68,8 +69,8 @@ class Batcher(BlockBatcher):
 
     def _for_by_element(self, op: scf.For, bounds: Flagged, scope: BatchScope) -> BatchCoroutine:
         """A loop with batched bounds. If lower bounds or steps differ, so do the counters, unless all steps are 1."""
-        if not op.init:
-            return                               # without results the operation is dead
+        if is_dead(op):
+            return
         (_, own_lower), (_, own_upper), (step, own_step) = bounds
         kind = op.lower.type
         first, end, by = (v if own else from_scalar(v) for v, own in bounds)
@@ -133,8 +134,8 @@ class Batcher(BlockBatcher):
 
     def _if_by_element(self, op: scf.If, condition: Value, scope: BatchScope) -> BatchCoroutine:
         """Start from zeros, and overwrite them with the results of each branch for the elements that take it."""
-        if not op.results:
-            return                               # without results the operation is dead
+        if is_dead(op):
+            return
         types = [batched_type(r.type, self.batch_size, op.loc) for r in op.results]
         results: Sequence[Value] = [tensor.Full(0, t.shape, t.dtype).result for t in types]
         for region, chosen in zip(op.regions, (condition, tensor.LogicalNot(condition).result)):
@@ -278,6 +279,11 @@ def is_source(value: Value) -> bool:
     """Whether an operation without operands defines the value; it is cloned next to its uses."""
     op = value.op
     return op is not None and op.pure and not op.operands and not op.regions and not op.binds_size
+
+
+def is_dead(op: Op) -> bool:
+    """Whether an operation has no results and nothing in it may fail or does anything else."""
+    return not op.results and is_pure(op, ())
 
 
 def may_fail(op: Op) -> bool:
