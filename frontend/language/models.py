@@ -13,12 +13,12 @@ from mlc.frontend.derivatives import run_now
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
+from mlc.frontend.language.bindings import hold
 from mlc.frontend.language.declared import Modelled, as_specs, names_of, template
 from mlc.frontend.language.diagnostics import Diagnostics, suggestion
 from mlc.frontend.language.expressions import bind, evaluate, names_in
 from mlc.frontend.language.functions import Function, Status
 from mlc.frontend.language.library import call_library
-from mlc.frontend.language.statements import hold
 from mlc.frontend.language.values import (
     ELEMENTS,
     POISON,

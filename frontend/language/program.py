@@ -9,13 +9,13 @@ from mlc.frontend import location, tree
 from mlc.frontend.derivatives import run_now
 from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
+from mlc.frontend.language.bindings import declare, hold
 from mlc.frontend.language.diagnostics import Diagnostics, Source, suggestion
 from mlc.frontend.language.expressions import Scoped, bind, evaluate, names_in
 from mlc.frontend.language.functions import Function
 from mlc.frontend.language.layout import LONGEST
 from mlc.frontend.language.models import Model
 from mlc.frontend.language.parser import parse
-from mlc.frontend.language.statements import declare, hold
 from mlc.frontend.language.values import (
     MOST_OPERATIONS,
     POISON,

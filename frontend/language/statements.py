@@ -13,8 +13,9 @@ from mlc.frontend import loop_carried, tree
 from mlc.frontend.abstract_values import SourceConstruct
 from mlc.frontend.control import bound, counter, row
 from mlc.frontend.language import syntax as S
-from mlc.frontend.language.declared import Misfit, fit
-from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, known, names_in, nothing_is_known, unrolled
+from mlc.frontend.language.bindings import assign, declare, hold, misplaced, misplaced_yield, unused
+from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, names_in, nothing_is_known, unrolled
+from mlc.frontend.language.flow import ALWAYS, NEVER, SOMETIMES, assigned, returns, statements_in
 from mlc.frontend.language.library import call_library
 from mlc.frontend.language.operators import binary
 from mlc.frontend.language.values import (
@@ -38,7 +39,6 @@ from mlc.ir.diag import UserError
 
 NOTHING = object()
 """Sentinel result of a block that does not return."""
-ALWAYS, NEVER, SOMETIMES = "always", "never", "sometimes"
 
 
 def run_block(body: Sequence[S.Node], env: Environment) -> Any:
@@ -67,111 +67,6 @@ def run_block(body: Sequence[S.Node], env: Environment) -> Any:
                 if returns([statement]) != NEVER:
                     return POISON
     return NOTHING
-
-
-def returns(body: Sequence[S.Node]) -> str:
-    """Whether a block returns: always, never or sometimes."""
-    for x in body:
-        if isinstance(x, S.Returned):
-            return ALWAYS
-        if isinstance(x, S.If):
-            ways = {returns(x.body), returns(x.other)}
-            if ways == {ALWAYS}:
-                return ALWAYS
-            if ways != {NEVER}:
-                return ALWAYS if returns(body[body.index(x) + 1:]) == ALWAYS and SOMETIMES not in ways else SOMETIMES
-        if isinstance(x, S.For | S.While) and returns(x.body) != NEVER:
-            return SOMETIMES
-    return NEVER
-
-
-def assigned(body: Sequence[S.Node]) -> list[str]:
-    """The names that statements assign, in the order of their first assignments."""
-    out: list[str] = []
-    for x in body:
-        if isinstance(x, S.Assigned):
-            out += names_in(x.target)
-        elif isinstance(x, S.Declared | S.Function | S.Model):
-            out.append(x.name)
-        elif isinstance(x, S.If):
-            out += [*assigned(x.body), *assigned(x.other)]
-        elif isinstance(x, S.While):
-            out += assigned(x.body)
-        elif isinstance(x, S.For):
-            inside = assigned(x.body)
-            out += [n for n in inside if n not in names_in(x.target)]
-            out += names_in(x.results) if x.results is not None else []
-        elif isinstance(x, S.Broken):
-            out += x.names
-    return list(dict.fromkeys(out))
-
-
-# -- bindings ---------------------------------------------------------------------------------------------------------
-def _assigned(node: S.Assigned, env: Environment) -> None:
-    value = evaluate(node.value, env)
-    if node.operator:
-        before = evaluate(node.target, env)
-        value = binary(node.operator, before, value, node.at, env)
-    if isinstance(value, Span | Zipped):
-        raise env.error(node.value.at, "MLC0632", f"{shown(value)} stands alone",
-                          "write it after `in` of a for, or arange(last)")
-    owner = env.owner
-    for name in names_in(node.target):
-        if owner is not None and name in owner.member_names() and name not in owner._buffers and (
-                name not in env.names):
-            raise env.error(node.target.at, "MLC0640", f"{name} is a parameter or layer of the model, which a "
-                              "function does not change", "choose another name, or declare it as buffer")
-    bind(node.target, value, env)
-    if owner is not None:
-        for name in names_in(node.target):
-            if name in owner._buffers:
-                setattr(owner, name, env.names[name])
-
-
-def declare(node: S.Declared, env: Environment) -> None:
-    """name: type = value"""
-    if node.buffer or node.distribution is not None or node.value is None:
-        raise env.error(node.at, "MLC0640", f"{node.name} is declared as of a model, in a function",
-                          "write name: type = value here, and parameters in the model above its functions")
-    env.names[node.name] = POISON
-    value = evaluate(node.value, env)
-    try:
-        env.names[node.name] = value = fit(node.type, value, env, node.name)
-    except Misfit as misfit:
-        raise env.error(node.at, "MLC0626", misfit.message, misfit.hint) from None
-    if session.watch is not None:
-        session.watch(node, value)
-
-
-def _evaluated(node: S.Evaluated, env: Environment) -> None:
-    value = evaluate(node.value, env)
-    if value is not POISON:
-        raise env.error(node.at, "MLC0636", "nothing is done with this value",
-                          "return it, or give it a name")
-
-
-def hold(node: S.Asserted, env: Environment) -> None:
-    """`assert`, on compile-time constants."""
-    value = known(node.condition, env, "the condition of assert")
-    if value is POISON:
-        return
-    if not isinstance(value, bool):
-        raise env.error(node.condition.at, "MLC0634", f"{shown(value)} is neither true nor false", "compare sizes")
-    if not value:
-        raise env.error(node.at, "MLC0641", node.message or "the assertion does not hold",
-                          "call it with other sizes or numbers")
-
-
-def _yielded(node: S.Yielded, env: Environment) -> None:
-    raise env.error(node.at, "MLC0642", "yield stands outside of a loop whose values are collected",
-                      "write it last in the block of results = for x in xs:")
-
-
-def _misplaced(node: S.Node, env: Environment) -> None:
-    what = {S.Function: "a function", S.Model: "a model", S.Import: "an import"}[type(node)]
-    raise env.error(node.at, "MLC0643", f"{what} is defined within a function",
-                      "define it in the file" if not isinstance(node, S.Function) else
-                      "define it in the file, or write name = x => value")
 
 
 # -- branches ---------------------------------------------------------------------------------------------------------
@@ -306,21 +201,9 @@ class _Body:
 
 def _no_return(node: S.While | S.For, env: Environment) -> None:
     if returns(node.body) != NEVER:
-        at = next((x.at for x in _all(node.body) if isinstance(x, S.Returned)), node.at)
+        at = next((x.at for x in statements_in(node.body) if isinstance(x, S.Returned)), node.at)
         raise env.error(at, "MLC0644", "a loop on tensors cannot be left by return",
                           "give a name the value, and return it after the loop")
-
-
-def _all(body: Sequence[S.Node], collecting: bool = True) -> list[S.Node]:
-    """The statements of a block and its nested blocks, optionally without those of loops that collect values."""
-    out: list[S.Node] = []
-    work = list(body)
-    while work:
-        x = work.pop(0)
-        out.append(x)
-        if isinstance(x, S.If | S.For | S.While) and (collecting or getattr(x, "results", None) is None):
-            work += [*x.body, *getattr(x, "other", ())]
-    return out
 
 
 def _while(node: S.While, env: Environment) -> None:
@@ -364,7 +247,7 @@ def _for(node: S.For, env: Environment) -> None:
     is_static = node.unrolled or not isinstance(source, Span | Zipped | Tensor) or (
         isinstance(source, Zipped) and all(isinstance(x, list | tuple) for x in source.parts))
     last = node.body[-1] if node.body else None
-    for x in _all(node.body, collecting=False):
+    for x in statements_in(node.body, collecting=False):
         if isinstance(x, S.Yielded) and (node.results is None or x is not last):
             raise env.error(x.at, "MLC0642", "yield stands last in a loop whose values are collected",
                               "write results = for x in xs:, and yield at the end of its block")
@@ -484,8 +367,8 @@ def _same_length(lengths: Sequence[Any], node: S.For, env: Environment) -> Any:
 
 
 _STATEMENTS: dict[type, Callable[[Any, Environment], None]] = {
-    S.Assigned: _assigned, S.Declared: declare, S.Evaluated: _evaluated, S.Asserted: hold,
-    S.Yielded: _yielded, S.While: _while, S.For: _for, S.Function: _misplaced, S.Model: _misplaced,
-    S.Import: _misplaced,
+    S.Assigned: assign, S.Declared: declare, S.Evaluated: unused, S.Asserted: hold,
+    S.Yielded: misplaced_yield, S.While: _while, S.For: _for, S.Function: misplaced, S.Model: misplaced,
+    S.Import: misplaced,
 }
 EVALUATE[S.Choice] = chosen

@@ -12,7 +12,7 @@ from typing import Any
 from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.expressions import names_in
-from mlc.frontend.language.statements import assigned
+from mlc.frontend.language.flow import assigned
 from mlc.tools.language_server.analysis import Span
 
 

@@ -1,0 +1,77 @@
+"""Statements without blocks: assignments, declared values and assertions; and what stands where it may not."""
+
+from __future__ import annotations
+
+from mlc.frontend.language import syntax as S
+from mlc.frontend.language.declared import Misfit, fit
+from mlc.frontend.language.expressions import bind, evaluate, known, names_in
+from mlc.frontend.language.operators import binary
+from mlc.frontend.language.values import POISON, Environment, Span, Zipped, session, shown
+
+
+def assign(node: S.Assigned, env: Environment) -> None:
+    """target = value, or with an operator, as +="""
+    value = evaluate(node.value, env)
+    if node.operator:
+        before = evaluate(node.target, env)
+        value = binary(node.operator, before, value, node.at, env)
+    if isinstance(value, Span | Zipped):
+        raise env.error(node.value.at, "MLC0632", f"{shown(value)} stands alone",
+                          "write it after `in` of a for, or arange(last)")
+    owner = env.owner
+    for name in names_in(node.target):
+        if owner is not None and name in owner.member_names() and name not in owner._buffers and (
+                name not in env.names):
+            raise env.error(node.target.at, "MLC0640", f"{name} is a parameter or layer of the model, which a "
+                              "function does not change", "choose another name, or declare it as buffer")
+    bind(node.target, value, env)
+    if owner is not None:
+        for name in names_in(node.target):
+            if name in owner._buffers:
+                setattr(owner, name, env.names[name])
+
+
+def declare(node: S.Declared, env: Environment) -> None:
+    """name: type = value"""
+    if node.buffer or node.distribution is not None or node.value is None:
+        raise env.error(node.at, "MLC0640", f"{node.name} is declared as of a model, in a function",
+                          "write name: type = value here, and parameters in the model above its functions")
+    env.names[node.name] = POISON
+    value = evaluate(node.value, env)
+    try:
+        env.names[node.name] = value = fit(node.type, value, env, node.name)
+    except Misfit as misfit:
+        raise env.error(node.at, "MLC0626", misfit.message, misfit.hint) from None
+    if session.watch is not None:
+        session.watch(node, value)
+
+
+def unused(node: S.Evaluated, env: Environment) -> None:
+    value = evaluate(node.value, env)
+    if value is not POISON:
+        raise env.error(node.at, "MLC0636", "nothing is done with this value",
+                          "return it, or give it a name")
+
+
+def hold(node: S.Asserted, env: Environment) -> None:
+    """`assert`, on compile-time constants."""
+    value = known(node.condition, env, "the condition of assert")
+    if value is POISON:
+        return
+    if not isinstance(value, bool):
+        raise env.error(node.condition.at, "MLC0634", f"{shown(value)} is neither true nor false", "compare sizes")
+    if not value:
+        raise env.error(node.at, "MLC0641", node.message or "the assertion does not hold",
+                          "call it with other sizes or numbers")
+
+
+def misplaced_yield(node: S.Yielded, env: Environment) -> None:
+    raise env.error(node.at, "MLC0642", "yield stands outside of a loop whose values are collected",
+                      "write it last in the block of results = for x in xs:")
+
+
+def misplaced(node: S.Node, env: Environment) -> None:
+    what = {S.Function: "a function", S.Model: "a model", S.Import: "an import"}[type(node)]
+    raise env.error(node.at, "MLC0643", f"{what} is defined within a function",
+                      "define it in the file" if not isinstance(node, S.Function) else
+                      "define it in the file, or write name = x => value")
