@@ -1,4 +1,4 @@
-"""What can be told of blocks before they are evaluated: whether they return, and which names they assign."""
+"""Properties of blocks that hold before they are evaluated: whether they return, and which names they assign."""
 
 from __future__ import annotations
 
