@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.onnx.values import NUMBERS, OTHER_TYPES, TYPES, Array, Stored, axis_of, shown
+from mlc.frontend.onnx.values import NUMBERS, OTHER_TYPES, TYPES, Array, Stored, axis_of, element_of, shown
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size
@@ -81,11 +81,14 @@ def dense(s: Any) -> Array:
     total = int(np.prod(s.dims, dtype=object))
     if total > LARGEST >> 12 or any(n < 0 for n in s.dims):
         raise wrong(s.values, f"it is of the sizes {list(s.dims)}")
-    out = np.zeros(tuple(s.dims), values.dtype)
-    flat = at if at.ndim == 1 else np.ravel_multi_index(tuple(at.T), tuple(s.dims))
-    if at.size and (flat.min() < 0 or flat.max() >= total or len(flat) != values.size):
+    rows, limits = (at, s.dims) if at.ndim == 2 else (at.reshape(-1, 1), [total])
+    if rows.shape != (values.size, len(limits)):
+        raise wrong(s.values, f"it has {values.size} elements of the sizes {list(s.dims)}, and indices of the sizes "
+                              f"{list(at.shape)}")
+    if np.any((rows < 0) | (rows >= np.array(limits, np.int64))):
         raise wrong(s.values, "its indices are outside of its sizes")
-    out.reshape(-1)[flat] = values
+    out = np.zeros(tuple(s.dims), values.dtype)
+    out.reshape(limits)[tuple(rows.T)] = values.ravel()
     return out
 
 
@@ -149,7 +152,7 @@ def _type(x: Any) -> Any:
     from onnx import TypeProto, helper
     if isinstance(x, Tensor | np.ndarray | Stored):
         string = isinstance(x, np.ndarray) and x.dtype.kind == "U"
-        name = "int64" if isinstance(x, np.ndarray) and x.dtype == object else "" if string else as_dtype(x.dtype).name
+        name = "" if string else as_dtype(element_of(x) if isinstance(x, np.ndarray) else x.dtype).name
         return helper.make_tensor_type_proto(NUMBERS.get(name, 8),
                                              [str(n) if isinstance(n, Size) else int(n) for n in x.shape])
     if isinstance(x, list) and x:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.onnx.folding import count_of_range
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import dtype_of, ints, number, refuse
+from mlc.frontend.onnx.values import dtype_of, element_of, ints, number, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 
 
@@ -38,15 +39,13 @@ def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
 
 @row("Range", known=("start", "limit", "delta"))
 def span(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Any:
-    dtype = "int64" if start.dtype == object else start.dtype
+    dtype = element_of(start)
     if start.dtype == object or limit.dtype == object or delta.dtype == object:
         return O["arange"](number(start), number(limit), number(delta), dtype=dtype)
     start, limit, delta = (x.reshape(()) for x in (start, limit, delta))
-    if not delta:
-        refuse("a range by steps of zero")
-    count = max(0, int(np.ceil((limit - start) / delta)))
+    count = count_of_range(start, limit, delta)
     if start.dtype.kind in "iu":
-        return O["arange"](int(start), int(start) + count * int(delta), int(delta), dtype=dtype)
+        return O["arange"](int(start), int(limit), int(delta), dtype=dtype)
     return O["arange"](count, dtype=dtype) * float(delta) + float(start)
 
 

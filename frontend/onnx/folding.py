@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Stored, axis_of, foldable, ints, settled
-from mlc.ir.sizes import Size
+from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Sizes, Stored, axis_of, foldable, ints, settled
+from mlc.frontend.operands import need
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim, Size, is_equal, is_natural
 
 Fold = Callable[..., Any]
 FOLDS: dict[str, list[tuple[int, Fold]]] = {}
@@ -48,10 +50,24 @@ def find(domain: str, name: str, version: int, inputs: list[Any]) -> Fold | None
         return None
 
     def run(*xs: Any, **attributes: Any) -> Any:
-        with np.errstate(all="ignore"):
-            out = found(*xs, **attributes)
-        return tuple(map(settled, out)) if isinstance(out, tuple) else settled(out)
+        try:
+            with np.errstate(all="ignore"):
+                out = found(*xs, **attributes)
+        except UserError as error:
+            if error.code == UNDECIDED:
+                raise Unfolded from None
+            raise
+        element = next((x.element for x in xs if isinstance(x, Sizes)), np.dtype(np.int64))
+        return tuple(settled(x, element) for x in out) if isinstance(out, tuple) else settled(out, element)
     return run
+
+
+class Unfolded(Exception):
+    """An array would be too large, or depends on what symbolic sizes are: the row computes it."""
+
+
+UNDECIDED = "MLC0408"
+"""The code of the error of a choice that depends on the values of symbols."""
 
 
 @fold("Shape")
@@ -77,6 +93,14 @@ def _is_sizes(*xs: Array) -> bool:
     return any(x.dtype == object for x in xs)
 
 
+def _of_pairs(f: Callable[[Dim, Dim], Any], x: Array, y: Array, dtype: Any) -> Array:
+    """A function of each pair of sizes."""
+    pairs = np.broadcast(x, y)
+    out = np.empty(pairs.shape, dtype)
+    out.flat = [f(*ints(np.array(pair, object))) for pair in pairs]
+    return out
+
+
 def _binary(name: str, f: Callable[[Any, Any], Any], since: int = 7) -> None:
     @fold(name, since=since)
     def binary(x: Array, y: Array) -> Array:
@@ -91,34 +115,58 @@ for _name, _f in {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Less":
 
 @fold("Equal", since=7)
 def equal(x: Array, y: Array) -> Array:
-    """A size is no negative number."""
-    if not _is_sizes(x, y):
-        return np.asarray(x == y)
-    pairs = np.broadcast(x, y)
-    found = [False if any(isinstance(n, Size) for n in pair) and any(isinstance(n, int) and n < 0 for n in pair)
-             else bool(pair[0] == pair[1]) for pair in (tuple(int(n) if isinstance(n, np.integer) else n for n in p)
-                                                        for p in pairs)]
-    return np.array(found, bool).reshape(pairs.shape)
+    return _of_pairs(is_equal, x, y, bool) if _is_sizes(x, y) else np.asarray(x == y)
 
 
 @fold("Div", since=7)
 def div(x: Array, y: Array) -> Array:
-    """Of integers, rounded toward zero; sizes are positive."""
+    """Of integers, rounded toward zero."""
     if _is_sizes(x, y):
-        return np.asarray(x // y)
+        return _of_pairs(_quotient, x, y, object)
     if x.dtype.kind in "iu":
         if not np.all(y):
             raise ValueError("division by zero")
-        quotient = np.abs(x) // np.abs(y)
-        return np.asarray(np.where((x < 0) != (y < 0), -quotient, quotient).astype(x.dtype))
+        quotient = x // y                                  # rounded down
+        return np.asarray(quotient + ((x % y != 0) & ((x < 0) != (y < 0))).astype(x.dtype))
     return np.asarray(x / y)
+
+
+def _quotient(n: Dim, by: Dim) -> Dim:
+    """A size divided by another, rounded toward zero.
+
+    Quotients of sizes are rounded down, which is the same where neither is negative: a call has to see to that.
+    """
+    if isinstance(by, int) and by < 0:
+        return -_quotient(n, -by)
+    if by == 0:
+        raise ValueError("division by zero")
+    if is_natural(-n):
+        return -(-n // by)
+    if not is_natural(by - 1):
+        need(by - 1, f"Div by {by}, which has to be at least 1")
+    if not is_natural(n):
+        need(n, f"Div of {n} by {by}, which mlc divides only where it is not negative")
+    return n // by
 
 
 @fold("Mod", since=10)
 def mod(x: Array, y: Array, *, fmod: int = 0) -> Array:
-    if not _is_sizes(x, y) and x.dtype.kind in "iu" and not np.all(y):
+    if _is_sizes(x, y) and not fmod:
+        return _of_pairs(_remainder, x, y, object)
+    if x.dtype.kind in "iu" and not np.all(y):
         raise ValueError("division by zero")
     return np.asarray(np.fmod(x, y) if fmod else x % y)
+
+
+def _remainder(n: Dim, by: Dim) -> Dim:
+    """The remainder of a size, which has the sign of the divisor."""
+    if isinstance(by, int) and by < 0:
+        return -_remainder(-n, -by)
+    if by == 0:
+        raise ValueError("division by zero")
+    if not is_natural(by - 1):
+        need(by - 1, f"Mod by {by}, which has to be at least 1")
+    return n % by
 
 
 @fold("Max", since=8)
@@ -148,16 +196,21 @@ for _name, _one in UNARY.items():
 def cast(x: Array, *, to: int, saturate: int = 1, round_mode: str = "up") -> Array:
     if to not in TYPES:
         raise TypeError(f"constants are cast to the type {to}, which mlc does not have")
-    if x.dtype == object and to not in (6, 7, 12, 13):
-        raise Unfolded                                     # a size that is a symbol: the row computes with its value
-    return x if x.dtype == object else x.astype(as_dtype(TYPES[to]).dtype)
+    return _as(x, as_dtype(TYPES[to]).dtype)
 
 
 @fold("CastLike", since=15)
 def cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up") -> Array:
-    if x.dtype == object and like.dtype.kind not in "iuO":
+    return _as(x, like.element if isinstance(like, Sizes) else like.dtype)
+
+
+def _as(x: Array, dtype: np.dtype[Any]) -> Array:
+    """An array in a type. Sizes that are symbols stay so where the type is of integers that have all their values."""
+    if x.dtype != object:
+        return x.astype(dtype)
+    if dtype.kind not in "iu" or dtype.itemsize < 4 or (dtype.kind == "u" and not all(map(is_natural, ints(x)))):
         raise Unfolded
-    return x if x.dtype == object or like.dtype == object else x.astype(like.dtype)
+    return settled(np.asarray(x), dtype)
 
 
 @fold("Where", since=9)
@@ -249,12 +302,19 @@ def span(start: Array, limit: Array, delta: Array) -> Array:
     if _is_sizes(start, limit, delta):
         raise TypeError("a range of a symbolic size")
     start, limit, delta = (x.reshape(()) for x in (start, limit, delta))
-    if not delta:
-        raise ValueError("a range by steps of zero")
-    count = max(0, int(np.ceil((limit - start) / delta)))
+    count = count_of_range(start, limit, delta)
     if count > MOST_FOLDED * 256:
         raise ValueError(f"a range of {count} numbers")
     return np.asarray(start + np.arange(count).astype(start.dtype) * delta).astype(start.dtype)
+
+
+def count_of_range(start: Array, limit: Array, delta: Array) -> int:
+    """How many numbers a range has. The difference of two integers may be none of their type."""
+    if not delta:
+        raise ValueError("a range by steps of zero")
+    if start.dtype.kind in "iu":
+        return len(range(int(start), int(limit), int(delta)))
+    return max(0, int(np.ceil((limit - start) / delta)))
 
 
 @fold("ConstantOfShape", since=9)
@@ -262,10 +322,6 @@ def constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
     if _is_sizes(shape) or np.prod(ints(shape), dtype=float) > MOST_FOLDED:
         raise Unfolded
     return np.full(ints(shape), 0 if value is None else value.ravel()[0], np.float32 if value is None else value.dtype)
-
-
-class Unfolded(Exception):
-    """An array would be too large, or of symbolic sizes: the row computes it."""
 
 
 @fold("Expand", since=8)

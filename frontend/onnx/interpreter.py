@@ -19,7 +19,7 @@ from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.onnx import bodies, folding
 from mlc.frontend.onnx.attributes import check_flags, resolved, value
 from mlc.frontend.onnx.table import EXTRA, Row, find
-from mlc.frontend.onnx.values import TYPES, NeedsValue, StepsOf, known, tensor
+from mlc.frontend.onnx.values import TYPES, NeedsValue, StepsOf, element_of, known, tensor
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 
@@ -274,8 +274,9 @@ def check_size(node: Any, x: Any) -> None:
 
 def check_type(node: Any, name: str, x: Any, expected: int | None) -> None:
     """Refuse a result of another type than ONNX infers: that would be a wrong answer later on."""
-    if expected not in TYPES or not isinstance(x, Tensor | np.ndarray) or getattr(x.dtype, "kind", "") in ("U", "O"):
+    if expected not in TYPES or not isinstance(x, Tensor | np.ndarray) or getattr(x.dtype, "kind", "") == "U":
         return
-    if as_dtype(x.dtype).name != TYPES[expected]:
-        raise UserError(f"mlc gives {as_dtype(x.dtype).name}, ONNX {TYPES[expected]}", code="MLC0842",
+    found = as_dtype(element_of(x) if isinstance(x, np.ndarray) else x.dtype).name
+    if found != TYPES[expected]:
+        raise UserError(f"mlc gives {found}, ONNX {TYPES[expected]}", code="MLC0842",
                         notes=(f"the value {name!r} ({node.op_type})",))

@@ -125,7 +125,7 @@ def tensor(x: Any) -> Any:
         return x.read()
     if isinstance(x, np.ndarray):
         if x.dtype == object:
-            flat = [OPERATIONS["full"]((), n, dtype="int64") for n in x.ravel()]
+            flat = [OPERATIONS["full"]((), n, dtype=as_dtype(element_of(x)).name) for n in x.ravel()]
             return OPERATIONS["reshape"](OPERATIONS["stack"](flat), x.shape)
         if x.dtype.kind == "U":
             refuse("mlc has no tensors of strings")
@@ -133,12 +133,34 @@ def tensor(x: Any) -> Any:
     return x
 
 
-def settled(x: Any) -> Array:
-    """An array of numbers, or of sizes where some are symbols."""
+class Sizes(np.ndarray[Any, Any]):
+    """An array of sizes, some of which are symbols: its dtype is object, and `element` that of the numbers."""
+
+    element: np.dtype[Any] = np.dtype(np.int64)
+
+    def __array_finalize__(self, made_of: Any) -> None:
+        self.element = element_of(made_of) if isinstance(made_of, Sizes) else np.dtype(np.int64)
+
+
+def element_of(x: Array) -> np.dtype[Any]:
+    """The type of the numbers of an array."""
+    return x.element if isinstance(x, Sizes) else x.dtype
+
+
+def settled(x: Any, element: np.dtype[Any]) -> Array:
+    """An array of numbers, or of sizes where some are symbols.
+
+    element  the type of the sizes, unless they have one
+    """
+    element = x.element if isinstance(x, Sizes) else element
     out = np.asarray(x)
-    if out.dtype == object and not any(isinstance(n, Size) for n in out.ravel()):
-        return out.astype(np.int64)
-    return out
+    if out.dtype != object:
+        return out
+    if not any(isinstance(n, Size) for n in out.ravel()):
+        return out.astype(element)
+    sizes = out.view(Sizes)
+    sizes.element = element
+    return sizes
 
 
 def ints(x: Any) -> list[Any]:
