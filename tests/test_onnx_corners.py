@@ -107,3 +107,31 @@ def test_indices_of_a_sparse_weight_are_checked(at: Any) -> None:
         values, numpy_helper.from_array(np.array(at, np.int64), "at"), [2, 2]))
     net.graph.node[0].CopyFrom(helper.make_node("Add", ["x", "w"], ["y"]))
     assert refused(net).code == "MLC0840"
+
+
+def test_a_small_weight_that_meets_a_constant_stays_a_parameter() -> None:
+    net = model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}>", """
+        k = Constant<value_float = 2.0>() s = Mul(w, k) r = Sqrt(s) v = Mul(r, r) y = Add(x, v)""")
+    f = mlc.onnx.load(net)
+    f(mlc.zeros(2)).sum().backward()
+    assert f.w.grad.numpy().tolist() == [2, 2] and np.allclose(f(mlc.zeros(2)).numpy(), [2, 4])
+
+
+def test_a_small_weight_that_a_size_is_computed_of_is_a_constant() -> None:
+    net = model("(float[2] x) => (float[2, n] y) <float[1] w = {1.5}, float[1] v = {3}>", """
+        k = Constant<value_floats = [2.0]>() p = Mul(w, k) f = Floor(p) i = Cast<to = 7>(f) two = Shape(x)
+        size = Concat<axis = 0>(two, i) u = Unsqueeze(x, one) e = Expand(u, size) y = Mul(e, v)""")
+    net.graph.initializer.append(numpy_helper.from_array(np.array([1]), "one"))
+    f = mlc.onnx.load(net)
+    assert set(f.state_dict()) == {"v"} and f(mlc.ones(2)).shape == (2, 3)
+
+
+def test_functions_of_one_name_differ_by_their_overload() -> None:
+    net = model("(float[2] x) => (float[2] y, float[2] z)", "y = Identity(x) z = Identity(x)")
+    net.opset_import.append(helper.make_opsetid("mine", 1))
+    for node, overload, op in zip(net.graph.node, "ab", ("Neg", "Abs")):
+        node.domain, node.op_type, node.overload = "mine", "F", overload
+        net.functions.append(helper.make_function("mine", "F", ["v"], ["w"], [helper.make_node(op, ["v"], ["w"])],
+                                                  [helper.make_opsetid("", 21)], overload=overload))
+    for found, wanted in zip(run(net, np.array([1, -2], np.float32)), ([-1, 2], [1, 2])):
+        check(found, np.array(wanted, np.float32))

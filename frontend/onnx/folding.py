@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Sizes, Stored, axis_of, foldable, ints, settled
+from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Sizes, axis_of, foldable, ints, settled
 from mlc.frontend.operands import need
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size, is_equal, is_natural
@@ -42,9 +42,6 @@ def find(domain: str, name: str, version: int, inputs: list[Any]) -> Fold | None
         return None
     if name not in ON_SHAPES and (not inputs or not all(x is None or foldable(x) for x in inputs)):
         return None
-    if name not in ON_SHAPES and not any(isinstance(x, np.ndarray) for x in inputs) and any(
-            isinstance(x, Stored) and x.array.dtype.kind not in "iub" for x in inputs):
-        return None                                        # of weights alone
     found = next((f for since, f in FOLDS[name] if since <= version), None)
     if found is None:
         return None
@@ -96,9 +93,7 @@ def _is_sizes(*xs: Array) -> bool:
 def _of_pairs(f: Callable[[Dim, Dim], Any], x: Array, y: Array, dtype: Any) -> Array:
     """A function of each pair of sizes."""
     pairs = np.broadcast(x, y)
-    out = np.empty(pairs.shape, dtype)
-    out.flat = [f(*ints(np.array(pair, object))) for pair in pairs]
-    return out
+    return np.array([f(*ints(np.array(pair, object))) for pair in pairs], dtype).reshape(pairs.shape)
 
 
 def _binary(name: str, f: Callable[[Any, Any], Any], since: int = 7) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.onnx import bodies, folding
 from mlc.frontend.onnx.attributes import check_flags, resolved, value
 from mlc.frontend.onnx.table import EXTRA, Row, find
-from mlc.frontend.onnx.values import TYPES, NeedsValue, StepsOf, element_of, known, tensor
+from mlc.frontend.onnx.values import TYPES, NeedsValue, StepsOf, Stored, element_of, is_trained, known, tensor
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 
@@ -69,13 +70,13 @@ class Scope:
 class Interpreter:
     """One run of a graph.
 
-    functions  the functions of the model, per domain and name
+    functions  the functions of the model, per domain, name and overload
     types      per value of the main graph, ONNX's number of its element type, where it is known
     refused    the errors of nodes of the main graph, if the run goes on after them; None if it ends with the first
     origins    per tensor, the inputs of the model that it is computed from; with the tensor, which stays alive
     """
 
-    def __init__(self, functions: Mapping[tuple[str, str], Any], types: Mapping[str, int],
+    def __init__(self, functions: Mapping[tuple[str, str, str], Any], types: Mapping[str, int],
                  refused: list[UserError] | None = None) -> None:
         self.functions, self.types, self.refused = functions, types, refused
         self.origins: dict[int, tuple[Any, frozenset[str]]] = {}
@@ -146,21 +147,19 @@ class Interpreter:
         """The result of a node for its inputs and attributes: a fold, a row, or the body of a function."""
         passed = {n: given[n] if callable(given[n]) else a for n, a in protos.items()}
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if (function := self.functions.get((domain, node.op_type))) is not None:
+        if (function := self.functions.get((domain, node.op_type, node.overload))) is not None:
             return self.call(function, inputs, passed, scope, node.output)
         check_flags(given)
         version = scope.opsets.get(domain)
         if version is None:
             raise UserError(f"the model names no version of the operators of {domain or 'ONNX'!r}", code="MLC0840")
-        fold = folding.find(domain, node.op_type, version, inputs)
+        row, fold = find(domain, node.op_type, version), folding.find(domain, node.op_type, version, inputs)
         if fold is not None:
-            counted = {"outputs": len(node.output)} if node.op_type in folding.COUNTING else {}
             try:
-                return fold(*inputs, **given) if node.op_type in folding.ON_SHAPES else fold(
-                    *(x if x is None else known(x, "") for x in inputs), **given, **counted)
-            except folding.Unfolded:                       # too large for a constant: the row computes it
+                return self.folded(fold, row, node, inputs, given, version)
+            except folding.Unfolded:
                 pass
-        if (row := find(domain, node.op_type, version)) is not None:
+        if row is not None:
             return self.called(row, node, inputs, given, version)
         found = bodies.of_schema(node, protos, domain, version, inputs)
         if found is None:
@@ -168,6 +167,21 @@ class Interpreter:
                             code="MLC0841")
         function, defaults = found
         return self.call(function, inputs, {**defaults, **passed}, scope, node.output)
+
+    def folded(self, fold: folding.Fold, row: Row | None, node: Any, inputs: list[Any], given: dict[str, Any],
+               version: int) -> Any:
+        """The result of a fold. What it makes of trained weights is a number for what decides about sizes only."""
+        if node.op_type in folding.ON_SHAPES:
+            return fold(*inputs, **given)
+        counted = {"outputs": len(node.output)} if node.op_type in folding.COUNTING else {}
+        if row is None or not any(map(is_trained, inputs)):
+            return fold(*(x if x is None else known(x, "") for x in inputs), **given, **counted)
+        found = fold(*(x.array if isinstance(x, Stored) else x for x in inputs), **given, **counted)
+        computed = self.called(row, node, inputs, given, version)
+        weights = tuple({id(w): w for x in inputs if isinstance(x, Stored) for w in x.made_of or (x,)}.values())
+        if isinstance(found, tuple):
+            return tuple(Stored(x, partial(tensor, y), weights) for x, y in zip(found, computed))
+        return Stored(found, partial(tensor, computed), weights)
 
     def called(self, row: Row, node: Any, inputs: list[Any], given: dict[str, Any], version: int) -> Any:
         """The result of a row."""
@@ -239,8 +253,8 @@ def missing(model: Any) -> list[str]:
         for node in nodes:
             domain = "" if node.domain == "ai.onnx" else node.domain
             version = opsets.get(domain)
-            if version is None or not ((domain, node.op_type) in model.functions or node.op_type in folding.FOLDS
-                                       or find(domain, node.op_type, version)
+            if version is None or not ((domain, node.op_type, node.overload) in model.functions
+                                       or node.op_type in folding.FOLDS or find(domain, node.op_type, version)
                                        or bodies.has_function(domain, node.op_type, version)):
                 found[f"{domain + '.' if domain else ''}{node.op_type}, version {version}"] += 1
             for a in node.attribute:

@@ -26,7 +26,7 @@ class Model:
 
     proto      the `ModelProto`
     opsets     per domain the version of its operators; that of ONNX is empty
-    functions  the functions of the model by domain and name
+    functions  the functions of the model by domain, name and overload
     weights    the arrays that are in the model, by name
     inputs     the inputs that a call gives: name and `TypeProto`
     types      per value of the graph, ONNX's number of its element type, where that is known
@@ -34,7 +34,7 @@ class Model:
 
     proto: Any
     opsets: dict[str, int]
-    functions: dict[tuple[str, str], Any]
+    functions: dict[tuple[str, str, str], Any]
     weights: dict[str, Array]
     inputs: list[tuple[str, Any]]
     types: dict[str, int]
@@ -128,7 +128,7 @@ def _checked(proto: Any, folder: str | None) -> Model:
         raise damaged("the model is not valid: its sizes or attributes take more memory than there is") from None
     types = {v.name: v.type.tensor_type.elem_type for v in (*inferred.graph.value_info, *inferred.graph.output)
              if v.type.WhichOneof("value") == "tensor_type"}
-    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in proto.functions}
+    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name, f.overload): f for f in proto.functions}
     inputs = [(i.name, i.type) for i in proto.graph.input if i.name not in weights]
     return Model(proto, opsets, functions, weights, inputs, types)
 

@@ -49,15 +49,17 @@ def refuse(reason: str, hint: str = "") -> NoReturn:
 
 @dataclass
 class Stored:
-    """A weight.
+    """A weight, or what is computed of a few trained ones, which are constants only if their elements are asked for.
 
-    array   its elements in the file
-    read    the tensor of the module that has it
+    array   its elements, of the weights in the file
+    read    the tensor of the module that has it, or what that is computed of it
+    made_of the weights that it is computed of; none of a weight
     asked   whether the elements were asked for while recording, so that they are part of the program
     """
 
     array: Array
     read: Callable[[], Tensor]
+    made_of: tuple[Stored, ...] = ()
     asked: bool = False
 
     @property
@@ -66,7 +68,7 @@ class Stored:
 
     @property
     def dtype(self) -> DType:
-        return as_dtype(self.array.dtype)
+        return as_dtype(element_of(self.array))
 
 
 class Steps(NamedTuple):
@@ -105,15 +107,21 @@ def shown(text: str) -> str:
 def known(x: Any, what: str) -> Array:
     """The elements of a value; NeedsValue if they are not known."""
     if isinstance(x, Stored):
-        x.asked = True
+        for weight in x.made_of or (x,):
+            weight.asked = True
         return x.array
     if isinstance(x, np.ndarray):
         return x
     raise NeedsValue(x, f"{what} decides about sizes or about the program")
 
 
+def is_trained(x: Any) -> bool:
+    """Whether a value is a weight that training changes, or is computed of such weights."""
+    return isinstance(x, Stored) and (bool(x.made_of) or x.array.dtype.kind not in "iub")
+
+
 def foldable(x: Any) -> bool:
-    """Whether a value may be computed with while recording: it is known, and no trained weight."""
+    """Whether a value may be computed with while recording: it is known, and no large weight that is trained."""
     if isinstance(x, Stored):
         return x.array.size <= (MOST_FOLDED if x.array.dtype.kind in "iub" else 16)
     return isinstance(x, np.ndarray) and x.size <= MOST_FOLDED
