@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.declared import Misfit, fit
 from mlc.frontend.language.expressions import bind, evaluate, known, names_in
@@ -15,9 +17,7 @@ def assign(node: S.Assigned, env: Environment) -> None:
     if node.operator:
         before = evaluate(node.target, env)
         value = binary(node.operator, before, value, node.at, env)
-    if isinstance(value, Span | Zipped):
-        raise env.error(node.value.at, "MLC0632", f"{shown(value)} stands alone",
-                          "write it after `in` of a for, or arange(last)")
+    in_a_loop_only(value, node.value.at, env)
     owner = env.owner
     for name in names_in(node.target):
         if owner is not None and name in owner.member_names() and name not in owner._buffers and (
@@ -29,6 +29,15 @@ def assign(node: S.Assigned, env: Environment) -> None:
         for name in names_in(node.target):
             if name in owner._buffers:
                 setattr(owner, name, env.names[name])
+
+
+def in_a_loop_only(value: Any, at: int, env: Environment) -> None:
+    """UserError for a range or zip, which only a loop goes through, as a value or in a tuple or list."""
+    if isinstance(value, Span | Zipped):
+        raise env.error(at, "MLC0632", f"{shown(value)} stands alone", "write it after `in` of a for, or arange(last)")
+    if isinstance(value, tuple | list):
+        for part in value:
+            in_a_loop_only(part, at, env)
 
 
 def declare(node: S.Declared, env: Environment) -> None:

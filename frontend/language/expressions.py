@@ -296,6 +296,8 @@ def _truth(value: Any, node: S.Node, env: Environment) -> Any:
 def _logical(node: S.Logical, env: Environment) -> Any:
     out: Any = None
     for item in node.items:
+        if out is (node.operator == "or"):
+            break                                          # as in n != 0 and m / n > 1
         value = evaluate(item, env)
         if value is POISON or out is POISON:
             out = POISON
@@ -355,9 +357,11 @@ def _indexed(node: S.Indexed, env: Environment) -> Any:
                           "use a number that is known: in a loop, unroll it")
     try:
         return value[key]
-    except (IndexError, KeyError, TypeError):
+    except (IndexError, KeyError, TypeError, ValueError):
         count = f" has {len(value)} parts, and" if hasattr(value, "__len__") else ""
-        raise env.error(node.indices[0].at, "MLC0635", f"{shown(value)}{count} has no part {key}",
+        part = ":".join("" if x is None else str(x) for x in (key.start, key.stop, key.step)) if isinstance(
+            key, slice) else key
+        raise env.error(node.indices[0].at, "MLC0635", f"{shown(value)}{count} has no part {part}",
                           "count from 0, or from -1 at the end") from None
 
 
@@ -375,9 +379,6 @@ def arguments(node: S.Call, env: Environment) -> tuple[list[Any], dict[str, Any]
 
 
 def _call(node: S.Call, env: Environment) -> Any:
-    if isinstance(node.function, S.Name) and node.function.name == "zip" and "zip" not in env.names:
-        args, keywords = arguments(node, env)
-        return POISON if is_poisoned(args) else Zipped(tuple(args))
     function = evaluate(node.function, env)
     args, keywords = arguments(node, env)
     if function is POISON:
@@ -394,12 +395,13 @@ def _call(node: S.Call, env: Environment) -> Any:
     if isinstance(function, DType):
         raise env.error(at, "MLC0625", f"{name} is an element type and no function",
                           f"write cast({', '.join(map(shown, args)) if len(args) == 1 else 'x'}, {name})")
-    if name in ("max", "min") and len(args) > 1 and not keywords and all(
+    numeric = library.of_numbers(function) if args and not keywords else None
+    if numeric in (max, min) and len(args) > 1 and all(
             isinstance(x, int | float | Size) for x in args) and any(isinstance(x, Size) for x in args):
-        function = OPERATIONS["maximum" if name == "max" else "minimum"]
-    if name in library.NUMERIC and args and all(map(is_static_number, args)) and not keywords:
+        function, numeric = OPERATIONS["maximum" if numeric is max else "minimum"], None
+    if numeric is not None and all(map(is_static_number, args)):
         try:
-            return library.NUMERIC[name](*args)
+            return numeric(*args)
         except (ArithmeticError, ValueError, TypeError) as error:
             why = "is not defined" if isinstance(error, ValueError) else f"has no result: {error}"
             raise env.error(at, "MLC0630", f"{name} of {', '.join(map(str, args))} {why}",

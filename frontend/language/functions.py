@@ -9,6 +9,7 @@ from typing import Any
 from mlc.frontend import location
 from mlc.frontend.derivatives import run_now
 from mlc.frontend.language import syntax as S
+from mlc.frontend.language.bindings import in_a_loop_only
 from mlc.frontend.language.declared import Misfit, argument, fit, is_definite, template, written
 from mlc.frontend.language.diagnostics import suggestion
 from mlc.frontend.language.expressions import EVALUATE, evaluate
@@ -164,12 +165,15 @@ class Function(Applicable):
             if self.node.result is not None:
                 return report(inner.error(self.node.at, "MLC0639", f"{self.name} returns nothing, declared "
                                           f"{written(self.node.result, inner)}", "end it with return"))
-        if self.node.result is None or is_poisoned(out):
+        if is_poisoned(out):
+            return out
+        at = last_return(self.node.body) or self.node.at
+        in_a_loop_only(out, at, inner)
+        if self.node.result is None:
             return out
         try:
             return fit(self.node.result, out, inner, "the result")
         except Misfit as misfit:
-            at = last_return(self.node.body) or self.node.at
             return report(inner.error(at, "MLC0639", f"{self.name}: {misfit.message}", misfit.hint))
 
     # -- checking -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from mlc.frontend.language.values import (
     Enough,
     Environment,
     Poisoned,
+    Zipped,
     is_poisoned,
     session,
     shown,
@@ -77,6 +78,8 @@ def find(name: str) -> Any:
         return CONSTANTS[name]
     if name in NAMESPACES:
         return Namespace(name)
+    if name == ZIP.name:
+        return ZIP
     if name in TRANSFORMS:
         try:
             return package(name)
@@ -211,6 +214,18 @@ class Layer(Applicable):
         return made if made is POISON else abstract(made)
 
 
+class Zip(Applicable):
+    """A loop over zip(a, b) goes through a and b together."""
+
+    name = "zip"
+
+    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
+        if keywords:
+            raise env.error(at, "MLC0627", f"zip has no parameter {next(iter(keywords))}",
+                            "give it what is gone through, alone")
+        return POISON if is_poisoned(args) else Zipped(tuple(args))
+
+
 def abstract(made: Any) -> Any:
     """A layer whose tensors are replaced by recorded zeros."""
     leaves, structure = tree.flatten(made)
@@ -225,7 +240,8 @@ def abstract(made: Any) -> Any:
 def names() -> tuple[str, ...]:
     """Names without dots, for suggestions."""
     plain = {n for n in OPERATIONS if "." not in n and n not in WITHHELD}
-    return tuple(sorted(plain | set(ELEMENTS) | set(CONSTANTS) | TRANSFORMS | {n for n in NAMESPACES if "." not in n}))
+    return tuple(sorted(plain | {*ELEMENTS, *CONSTANTS, *TRANSFORMS, ZIP.name} | {
+        n for n in NAMESPACES if "." not in n}))
 
 
 def names_in(path: str) -> list[str]:
@@ -236,9 +252,15 @@ def names_in(path: str) -> list[str]:
 
 # -- compile-time constants ------------------------------------------------------------------------------------------
 CONSTANTS = {"pi": math.pi, "inf": math.inf, "nan": math.nan}
+ZIP = Zip()
 NUMERIC: dict[str, Callable[..., Any]] = {
     "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "log2": math.log2, "sin": math.sin, "cos": math.cos,
     "tan": math.tan, "tanh": math.tanh, "floor": math.floor, "ceil": math.ceil, "abs": abs, "max": max, "min": min,
     "round": round,
 }
 """Evaluation of these functions on plain numbers: numbers again, known before anything runs."""
+
+
+def of_numbers(function: Any) -> Callable[..., Any] | None:
+    """The function of plain numbers that belongs to one of the library, whatever name a program has for that."""
+    return next((numeric for name, numeric in NUMERIC.items() if OPERATIONS[name] is function), None)

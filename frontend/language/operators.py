@@ -45,7 +45,8 @@ def _of_numbers(op: str, a: Any, b: Any, at: int, env: Environment) -> Any:
     """Arithmetic of numbers that are known."""
     try:
         if op == "**":
-            if isinstance(a, int) and isinstance(b, int) and b >= 0 and a.bit_length() * b > 128:
+            if isinstance(a, int) and isinstance(b, int) and b >= 0 and abs(a) > 1 and (
+                    a.bit_length() * b > 128):
                 raise OverflowError("it does not fit in 64 bits")
             out = a**b
             if isinstance(out, complex):

@@ -246,7 +246,7 @@ class ProgramText:
 def first_line(x: Any) -> str:
     """The first line of what is said about a function, a class of layers or an element type."""
     of = getattr(x, "cls", x)
-    doc = getattr(of, "__doc__", None) if isinstance(of, type) or callable(of) else None
+    doc = getattr(of, "__doc__", None) if isinstance(of, type) or callable(of) or of is library.ZIP else None
     return inspect.cleandoc(doc).partition("\n")[0] if doc else ""
 
 
@@ -264,7 +264,10 @@ def of_library(name: str) -> str:
     found = library.find(name)
     if isinstance(found, library.Namespace):
         return f"```mlc\n{name}\n```\n\n{', '.join(library.names_in(name)[:12])}, ..."
-    taken = f"({', '.join(parameters_of(found))})" if callable(getattr(found, "cls", found)) else f" = {found}"
+    if found is library.ZIP:
+        taken = "(a, b, ...)"
+    else:
+        taken = f"({', '.join(parameters_of(found))})" if callable(getattr(found, "cls", found)) else f" = {found}"
     return f"```mlc\n{name}{taken}\n```\n\n{first_line(found)}"
 
 
