@@ -6,6 +6,7 @@ They are drawn from a `Generator`, as by the functions that make tensors (random
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import DType, float32
@@ -26,11 +27,33 @@ def _check(holds: bool, message: str) -> None:
         raise UserError(message, code="MLC0360", loc=user_loc())
 
 
-def _uniform(x: Tensor, generator: Generator | None) -> Tensor:
-    """Numbers in [0, 1), one for each element of x, in its dtype; UserTypeError if that is not of floats."""
+def _check_floats(x: Tensor) -> None:
     if not x.dtype.is_floating_point:
         raise UserTypeError(f"floats are drawn, and the tensor is of {x.dtype.name}", code="MLC0360", loc=user_loc())
+
+
+def _uniform(x: Tensor, generator: Generator | None) -> Tensor:
+    """Numbers in [0, 1), one for each element of x, in its dtype; UserTypeError if that is not of floats."""
+    _check_floats(x)
     return R.rand(*x.shape, generator=generator, dtype=x.dtype)
+
+
+def standard_exponential(shape: Sequence[int], dtype: DType, generator: Generator | None = None) -> Tensor:
+    """Draw exponentially distributed numbers of rate 1: -ln(1 - u), none of which is 0.
+
+    Of 16-bit floats u would have so few bits that there were many zeros and no large numbers, so it is drawn wider.
+
+    Args:
+        shape: Shape of the result.
+        dtype: Its dtype, of floats.
+        generator: Source; None for the default generator.
+
+    Returns:
+        Tensor of positive numbers.
+    """
+    wide = dtype if dtype.itemsize == 8 else float32
+    u = E.clamp(R.rand(*shape, generator=generator, dtype=wide), finfo(wide).eps / 2)
+    return E.cast_to(-E.log1p(-u), dtype)
 
 
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
@@ -142,7 +165,7 @@ def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | 
 
 
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Write exponentially distributed numbers to the tensor: -ln(1 - u) / lambd.
+    """Write exponentially distributed numbers to the tensor: -ln(1 - u) / lambd, which are above 0 for u > 0.
 
     Args:
         lambd: Rate, positive.
@@ -155,12 +178,13 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
         UserError: `lambd` is not positive (MLC0360), or the write would go unrecorded (MLC0439).
 
     Example:
-        >>> bool((mlc.empty(3).exponential_() >= 0).all())
+        >>> bool((mlc.empty(3).exponential_() > 0).all())
         True
     """
     check_writable(self)
     _check(lambd > 0, f"lambd = {lambd}")
-    return copy_(self, -E.log1p(-_uniform(self, generator)) / lambd)
+    _check_floats(self)
+    return copy_(self, standard_exponential(self.shape, self.dtype, generator) / lambd)
 
 
 def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:

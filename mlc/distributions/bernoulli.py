@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from mlc.distributions import constraints
 from mlc.distributions.distribution import ExponentialFamily, floats
+from mlc.frontend.element_types import finfo
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.random_trials import bernoulli
@@ -52,7 +53,7 @@ class Bernoulli(ExponentialFamily):
             return
         self._check((given >= 0) & (given <= 1), "probs are no probabilities")
         # a logarithm that is finite also for the certain and the impossible, as in PyTorch
-        eps = 2.0 ** -52 if given.dtype.itemsize == 8 else 2.0 ** -23
+        eps = finfo(given.dtype).eps
         kept = E.clamp(given, eps, 1 - eps)
         self.probs, self.logits = given, E.log(kept) - E.log1p(-kept)
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from mlc.distributions import constraints
 from mlc.distributions.distribution import Distribution, floats
+from mlc.frontend.element_types import finfo
 from mlc.frontend.functions import create, neural
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
@@ -32,7 +33,7 @@ class Categorical(Distribution):
 
     Raises:
         UserError: None or both of `probs` and `logits` are given (MLC0763), they have no dimension (MLC0763), or
-            weights are negative, all 0 or no numbers (MLC0761).
+            weights are negative, all 0, infinite or no numbers (MLC0761).
 
     Example:
         >>> d = mlc.distributions.Categorical(mlc.tensor([1.0, 3.0]))
@@ -60,15 +61,16 @@ class Categorical(Distribution):
         super().__init__(weights.shape[:-1], (), validate_args)
         self._names = ("logits",) if probs is None else ("probs",)
         if probs is None:
-            self._check(weights == weights, "logits are NaN")
             self.logits = weights - R.logsumexp(weights, -1, True)
+            self._check(self.logits == self.logits, "logits are NaN, infinite, or all -infinity")
             self.probs = neural.softmax(weights, -1)
             return
         total = R.sum(weights, -1, keepdim=True)
-        self._check((weights >= 0).all(-1) & (total[..., 0] > 0), "probs are negative, all 0 or NaN")
+        self._check((weights >= 0).all(-1) & (total[..., 0] > 0) & (total[..., 0] < math.inf),
+                    "probs are negative, all 0, infinite or NaN")
         self.probs = weights / total
         # the least positive probability keeps the logarithm of an impossible category finite, as in PyTorch
-        eps = 2.0 ** -52 if self.probs.dtype.itemsize == 8 else 2.0 ** -23
+        eps = finfo(self.probs.dtype).eps
         self.logits = E.log(E.clamp(self.probs, eps, 1 - eps))
 
     @property
@@ -98,8 +100,7 @@ class Categorical(Distribution):
         return drawn.t().reshape(shape)
 
     def log_prob(self, value: Operand) -> Tensor:
-        index = E.cast_to(create.asarray(value), "int64")
-        self._check((index >= 0) & (index < self.probs.shape[-1]), "the value is no index of a category")
+        index = E.cast_to(self._value(value), "int64")
         shape = broadcast_shapes(index.shape, self.batch_shape)
         logits = self.logits.expand(*shape, self.probs.shape[-1])
         return gather(logits, -1, index.expand(*shape).unsqueeze(-1)).squeeze(-1)
@@ -110,5 +111,4 @@ class Categorical(Distribution):
         return values.expand(count, *self.batch_shape) if expand else values
 
     def entropy(self) -> Tensor:
-        lowest = -3.4028234663852886e38
-        return -R.sum(E.clamp(self.logits, lowest) * self.probs, -1)
+        return -R.sum(E.clamp(self.logits, finfo(self.logits.dtype).min) * self.probs, -1)

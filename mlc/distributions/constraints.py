@@ -383,8 +383,11 @@ def _symmetric(value: Tensor) -> Tensor:
     return _flat(mlc.isclose(value, value.transpose(-2, -1), atol=1e-6))
 
 
-def _eigenvalues(value: Tensor) -> Tensor:
-    return mlc.linalg.eigvalsh(value)
+def _positive_semidefinite(value: Tensor) -> Tensor:
+    """Eigenvalues of at least 0, but for rounding: an error is in proportion to the greatest of them."""
+    found = mlc.linalg.eigvalsh(value)
+    rounding = mlc.finfo(value.dtype).eps * value.shape[-1] * found.abs().amax(-1, keepdim=True)
+    return _symmetric(value) & (found >= -rounding).all(-1)  # type: ignore[no-any-return]
 
 
 def _positive_definite(value: Tensor) -> Tensor:
@@ -407,6 +410,5 @@ lower_triangular: Constraint = PredicateConstraint("lower_triangular", _lower_tr
 lower_cholesky: Constraint = PredicateConstraint("lower_cholesky", _lower_cholesky, event_dim=2)
 corr_cholesky: Constraint = PredicateConstraint("corr_cholesky", _corr_cholesky, event_dim=2)
 symmetric: Constraint = PredicateConstraint("symmetric", _symmetric, event_dim=2)
-positive_semidefinite: Constraint = PredicateConstraint("positive_semidefinite",
-                                           lambda x: _symmetric(x) & (_eigenvalues(x) >= -1e-6).all(-1), event_dim=2)
+positive_semidefinite: Constraint = PredicateConstraint("positive_semidefinite", _positive_semidefinite, event_dim=2)
 positive_definite: Constraint = PredicateConstraint("positive_definite", _positive_definite, event_dim=2)

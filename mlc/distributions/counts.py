@@ -85,7 +85,8 @@ class Geometric(Distribution):
 
     def __init__(self, probs: Operand = None, logits: Operand = None, validate_args: bool | None = None) -> None:
         _take_probs(self, probs, logits, validate_args)
-        self._check(self.probs > 0, "probs are 0")
+        if probs is not None:                              # of logits it may only be too small for a float
+            self._check(self.probs > 0, "probs are 0")
 
     @property
     def mean(self) -> Tensor:
@@ -109,6 +110,8 @@ class Geometric(Distribution):
 
     def log_prob(self, value: Operand) -> Tensor:
         x = floats(self._value(value))
+        if "logits" in self._names:
+            return -x * mlc.nn.functional.softplus(self.logits) - mlc.nn.functional.softplus(-self.logits)
         p = mlc.where((self.probs == 1) & (x == 0), 0.0, self.probs)
         return x * mlc.log1p(-p) + mlc.log(self.probs)
 
@@ -182,12 +185,12 @@ class Binomial(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = 1 + int(self.total_count.max())
-        self._check(self.total_count == count - 1, "the numbers of trials differ, so that no list has all values")
+        if bool((self.total_count != count - 1).any()):
+            self._lacks("list of all values where the numbers of trials differ")
         values = mlc.arange(count, dtype=self.probs.dtype).reshape(count, *[1] * len(self.batch_shape))
         return values.expand(count, *self.batch_shape) if expand else values
 
     def entropy(self) -> Tensor:
-        self._check(self.total_count == self.total_count.max(), "the numbers of trials differ")
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(mlc.exp(log_prob) * log_prob).sum(0)
 

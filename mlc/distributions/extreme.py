@@ -9,6 +9,7 @@ from types import MappingProxyType
 import mlc
 from mlc.distributions import constraints
 from mlc.distributions.distribution import Distribution, floats
+from mlc.frontend.functions.random_in_place import standard_exponential
 from mlc.frontend.tensor import Operand, Tensor
 
 EULER = 0.57721566490153286
@@ -122,8 +123,9 @@ class Weibull(Distribution):
         return self.scale ** 2 * (mlc.exp(mlc.lgamma(1 + 2 * inverse)) - mlc.exp(2 * mlc.lgamma(1 + inverse)))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        u = mlc.rand(*self._extended_shape(sample_shape), dtype=self.scale.dtype)
-        return self.scale * (-mlc.log1p(-u)) ** (1 / self.concentration)
+        drawn = standard_exponential(self._extended_shape(sample_shape), self.scale.dtype)
+        drawn = self.scale * drawn ** (1 / self.concentration)
+        return drawn.clamp(min=mlc.finfo(drawn.dtype).smallest_normal)
 
     def log_prob(self, value: Operand) -> Tensor:
         y = self._value(value) / self.scale
@@ -267,7 +269,7 @@ class GeneralizedPareto(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         z = (self._value(value) - self.loc) / self.scale
         zero, c = self._parts()
-        return -mlc.log(self.scale) - mlc.where(zero, z, (1 / c + 1) * mlc.log1p(c * z))  # type: ignore[no-any-return]
+        return -mlc.log(self.scale) - mlc.where(zero, z, mlc.special.xlog1py(1 / c + 1, c * z))  # type: ignore[no-any-return]
 
     def log_survival_function(self, value: Operand) -> Tensor:
         """Logarithm of the probability of greater values.

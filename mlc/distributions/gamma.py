@@ -10,6 +10,7 @@ import mlc
 from mlc.distributions import constraints
 from mlc.distributions.distribution import Distribution, ExponentialFamily, floats
 from mlc.distributions.gamma_sampling import standard_gamma
+from mlc.frontend.functions.random_in_place import standard_exponential
 from mlc.frontend.tensor import Operand, Tensor
 
 
@@ -57,8 +58,7 @@ class Exponential(ExponentialFamily):
         return 1 / self.rate ** 2
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        u = mlc.rand(*self._extended_shape(sample_shape), dtype=self.rate.dtype)
-        return -mlc.log1p(-u) / self.rate
+        return standard_exponential(self._extended_shape(sample_shape), self.rate.dtype) / self.rate
 
     def log_prob(self, value: Operand) -> Tensor:
         return mlc.log(self.rate) - self.rate * self._value(value)

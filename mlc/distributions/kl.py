@@ -15,8 +15,8 @@ from mlc.distributions.categorical import Categorical
 from mlc.distributions.composed import Independent
 from mlc.distributions.counts import Binomial, Geometric, Poisson
 from mlc.distributions.distribution import Distribution
-from mlc.distributions.extreme import EULER, Weibull
-from mlc.distributions.gamma import InverseGamma
+from mlc.distributions.extreme import EULER, Gumbel, Pareto, Weibull
+from mlc.distributions.gamma import Exponential, Gamma, InverseGamma
 from mlc.distributions.half import HalfCauchy, HalfNormal
 from mlc.distributions.matrices import Wishart
 from mlc.distributions.multivariate_normal import (
@@ -25,11 +25,12 @@ from mlc.distributions.multivariate_normal import (
     half_log_det,
     mahalanobis,
 )
+from mlc.distributions.normal import Normal
 from mlc.distributions.one_hot import OneHotCategorical
 from mlc.distributions.symmetric import Cauchy, Laplace
 from mlc.distributions.transformed_distribution import TransformedDistribution
 from mlc.distributions.transforms import sum_rightmost
-from mlc.distributions.unit_interval import Dirichlet, Kumaraswamy
+from mlc.distributions.unit_interval import Beta, Dirichlet, Kumaraswamy
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserTypeError
@@ -159,6 +160,45 @@ def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
 @register_kl(Poisson, Binomial)
 def _poisson_bounded(p: Poisson, q: Distribution) -> Tensor:
     return mlc.full_like(p.rate, math.inf)
+
+
+@register_kl(Normal, Normal)
+def _normal(p: Normal, q: Normal) -> Tensor:
+    ratio = (p.scale / q.scale) ** 2
+    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale) ** 2 - 1 - mlc.log(ratio))
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p: Exponential, q: Exponential) -> Tensor:
+    ratio = q.rate / p.rate
+    return ratio - 1 - mlc.log(ratio)
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Gamma, q: Gamma) -> Tensor:
+    a, b = p.concentration, q.concentration
+    return ((a - b) * mlc.digamma(a) + mlc.lgamma(b) - mlc.lgamma(a) + b * mlc.log(p.rate / q.rate)
+            + a * (q.rate - p.rate) / p.rate)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Beta, q: Beta) -> Tensor:
+    mine, theirs = (mlc.stack([x.concentration1, x.concentration0], -1) for x in (p, q))
+    return _dirichlet(Dirichlet(mine, False), Dirichlet(theirs, False))
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+    ratio, distance = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    return (distance - mlc.log(ratio) + EULER * (ratio - 1) - 1
+            + mlc.exp(mlc.lgamma(1 + ratio) - distance))
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Pareto, q: Pareto) -> Tensor:
+    ratio = q.alpha / p.alpha
+    found = q.alpha * mlc.log(p.scale / q.scale) + ratio - 1 - mlc.log(ratio)
+    return mlc.where(p.scale >= q.scale, found, math.inf)  # type: ignore[no-any-return]
 
 
 @register_kl(HalfNormal, HalfNormal)

@@ -49,6 +49,11 @@ class Laplace(Distribution):
         return self.loc
 
     @property
+    def stddev(self) -> Tensor:
+        """sqrt(2) * scale."""
+        return math.sqrt(2) * self.scale
+
+    @property
     def variance(self) -> Tensor:
         """2 * scale**2."""
         return 2 * self.scale * self.scale

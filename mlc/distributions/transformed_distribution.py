@@ -106,7 +106,9 @@ class TransformedDistribution(Distribution):
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign
-        return sign * (value - 0.5) + 0.5  # type: ignore[no-any-return]
+        if not isinstance(sign, Tensor):
+            return value if sign > 0 else 1 - value
+        return mlc.where(sign > 0, value, 1 - value)  # type: ignore[no-any-return]
 
     def cdf(self, value: Operand) -> Tensor:
         y = self._value(value)

@@ -57,7 +57,8 @@ class StickBreakingTransform(Transform):
 
     def _parts(self, x: Any) -> Tensor:
         offset = x.shape[-1] + 1 - mlc.ones_like(x).cumsum(-1)
-        return mlc.sigmoid(x - mlc.log(offset))
+        info = mlc.finfo(x.dtype)
+        return mlc.sigmoid(x - mlc.log(offset)).clamp(info.tiny, 1 - info.eps)
 
     def _call(self, x: Any) -> Tensor:
         z = self._parts(x)

@@ -10,7 +10,7 @@ import mlc
 from mlc.distributions import constraints
 from mlc.distributions.distribution import Distribution, ExponentialFamily, floats
 from mlc.distributions.extreme import EULER
-from mlc.distributions.gamma_sampling import standard_gamma
+from mlc.distributions.gamma_sampling import gamma_proportions
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError
@@ -65,8 +65,8 @@ class Beta(ExponentialFamily):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn = mlc.stack([standard_gamma(a.expand(*shape)) for a in (self.concentration1, self.concentration0)], -1)
-        return to_simplex(drawn)[..., 0]
+        both = mlc.stack([a.expand(*shape) for a in (self.concentration1, self.concentration0)], -1)
+        return to_simplex(gamma_proportions(both))[..., 0]
 
     def log_prob(self, value: Operand) -> Tensor:
         x = self._value(value)
@@ -114,7 +114,10 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """a - 1, at least 0, divided by its sum; the vertex of the greatest a where all are below 1."""
+        """a - 1, at least 0, divided by its sum; the first vertex where all are below 1, as in PyTorch.
+
+        There the density grows without bound towards every vertex.
+        """
         a = (self.concentration - 1).clamp(min=0)
         total = a.sum(-1, keepdim=True)
         vertex = mlc.nn.functional.one_hot(mlc.argmax(a, -1), a.shape[-1]).to(a.dtype)
@@ -132,7 +135,7 @@ class Dirichlet(ExponentialFamily):
         return self.concentration.sum(-1)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return to_simplex(standard_gamma(self.concentration.expand(*self._extended_shape(sample_shape))))
+        return to_simplex(gamma_proportions(self.concentration.expand(*self._extended_shape(sample_shape))))
 
     def log_prob(self, value: Operand) -> Tensor:
         x, a = self._value(value), self.concentration
