@@ -135,3 +135,96 @@ def test_functions_of_one_name_differ_by_their_overload() -> None:
                                                   [helper.make_opsetid("", 21)], overload=overload))
     for found, wanted in zip(run(net, np.array([1, -2], np.float32)), ([-1, 2], [1, 2])):
         check(found, np.array(wanted, np.float32))
+
+
+# -- integers ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("type", ["uint8", "int8", "int32"])
+def test_images_of_integers_are_resized_by_fractions(type: str, mode: str) -> None:
+    net = model(f"({type}[1, 1, 2, 3] x) => ({type}[1, 1, 4, 6] y) <float[4] s = {{1, 1, 2, 2}}>",
+                f'y = Resize<mode = "{mode}">(x, , s)')
+    as_reference(net, np.array([[[[0, 100, 7], [120, 40, 90]]]], type))
+
+
+@pytest.mark.parametrize("type", ["int32", "int64"])
+@pytest.mark.parametrize("exponent", ["float", "double"])
+def test_powers_of_integers_by_floats(type: str, exponent: str) -> None:
+    net = model(f"({type}[5] x, {exponent}[5] e) => ({type}[5] y)", "y = Pow(x, e)")
+    as_reference(net, np.array([16777217, 123456789, -2, 3, 2], type),
+                 np.array([1, 1, 3, 0.5, -1], "float32" if exponent == "float" else "float64"))
+
+
+@pytest.mark.parametrize(("bias", "limit"), [(1.5, 1.0), (0.5, 1.5), (1.0, 1.5)])
+def test_shrink_of_integers(bias: float, limit: float) -> None:
+    net = model("(int32[6] x) => (int32[6] y)", f"y = Shrink<lambd = {limit}, bias = {bias}>(x)")
+    as_reference(net, np.array([-3, -1, 0, 1, 2, 3], np.int32))
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.5), (-0.5, 1.0), (2.0, 3.0)])
+def test_a_product_of_integer_matrices_with_factors(alpha: float, beta: float) -> None:
+    net = model("(int32[1, 2] a, int32[2, 1] b, int32[1, 1] c) => (int32[1, 1] y)",
+                f"y = Gemm<alpha = {alpha}, beta = {beta}>(a, b, c)")
+    as_reference(net, np.array([[2, 5]], np.int32), np.array([[1], [1]], np.int32), np.array([[9]], np.int32))
+
+
+# -- empty tensors, missing axes, ends of ranges ----------------------------------------------------------------------
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_exclusive_sums_along_an_empty_axis(reverse: int) -> None:
+    text = f"y = CumSum<exclusive = 1, reverse = {reverse}>(x, one)"
+    check(run(model("(float[2, 0] x) => (float[2, 0] y) <int64 one = {1}>", text), ONES[:, :0]), ONES[:, :0])
+    as_reference(model("(float[2, N] x) => (float[2, N] y) <int64 one = {1}>", text), ONES.cumsum(1))
+
+
+def test_squeeze_without_axes_of_a_symbolic_size() -> None:
+    net = model("(float[N, 1, 3] x) => (float[a, 3] y)", "y = Squeeze(x)")
+    check(run(net, ONES[:, None]), ONES)
+    check(run(net, ONES[:0, None]), ONES[:0])
+    assert "keeps an axis of N, which may not be 1, where N = 1" in refused(net, ONES[:1, None]).message
+
+
+def test_the_results_of_no_steps_of_a_symbolic_size_are_refused() -> None:
+    net = model("(float[N] x) => (float[a, N] y) <int64 n = {0}, bool go = {1}>", """
+        y = Loop(n, go) <body = b (int64 i, bool c) => (bool d, float[N] o) { d = Identity(c) o = Identity(x) }>""")
+    assert "sizes are not given" in refused(net, ONES[0]).message
+
+
+def test_upsample_of_the_first_versions() -> None:
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
+    for opset, attributes in ((7, "scales = [1.0, 1.0, 3.0, 2.0]"), (1, "height_scale = 3.0, width_scale = 2.0")):
+        net = model("(float[1, 1, 2, 2] x) => (float[1, 1, 6, 4] y)", f"y = Upsample<{attributes}>(x)", opset)
+        net.ir_version = 4
+        check(run(net, x), x.repeat(3, 2).repeat(2, 3))
+
+
+def test_softplus_of_large_numbers_in_double_precision() -> None:
+    x = np.array([20.5, 25, 800, -800])
+    check(run(model("(double[4] x) => (double[4] y)", "y = Softplus(x)"), x), np.logaddexp(x, 0), 1e-15)
+
+
+@pytest.mark.parametrize(("type", "least"), [("float", -np.inf), ("int8", -128)])
+@pytest.mark.parametrize("order", [0, 1])
+def test_positions_of_maxima_are_not_those_of_the_padding(type: str, least: float, order: int) -> None:
+    net = model(f"({type}[1, 2, 3, 2] x) => ({type}[1, 2, 2, 2] y, int64[1, 2, 2, 2] i)",
+                f"y, i = MaxPool<kernel_shape = [2, 2], pads = [1, 1, 0, 1], strides = [2, 2], "
+                f"storage_order = {order}>(x)")
+    x = np.full((1, 2, 3, 2), least, np.float32 if type == "float" else np.int8)
+    _, found = run(net, x)
+    check(found, np.array([[[0, 1], [2, 3]]] * 2 if not order else [[[0, 3], [1, 4]]] * 2)[None]
+          + np.arange(2).reshape(1, 2, 1, 1) * 6)
+
+
+@pytest.mark.parametrize(("signature", "node"), [
+    ("(float[2, 3] x) => (float[2, 3] y)", "y = GlobalAveragePool(x)"),
+    ("(float[2, 3] x) => (float[2, 3] y)", "y = GlobalMaxPool(x)"),
+    ("(float[2] x) => (float[a] y, int64[a] i) <int64[1] k = {3}>", "y, i = TopK(x, k)"),
+    ("(float[2] x) => (float[2] y) <int64 k = {2}>", "s = SequenceConstruct(x, x) t = SequenceErase(s, k) "
+                                                     "z = Identity(k) y = ConcatFromSequence<axis = 0>(t)"),
+    ("(float[2] x) => (float[2] y) <int64 k = {-3}>", "s = SequenceConstruct(x, x) y = SequenceAt(s, k)")])
+def test_what_is_not_there_is_refused(signature: str, node: str) -> None:
+    assert refused(model(signature, node)).code in ("MLC0842", "MLC0363")
+
+
+def test_more_elements_are_asked_for_than_a_symbolic_axis_has() -> None:
+    net = model("(float[N] x) => (float[a] y, int64[a] i) <int64[1] k = {3}>", "y, i = TopK(x, k)")
+    check(run(net, np.arange(4, dtype=np.float32))[1], np.array([3, 2, 1]))
+    assert "TopK of 3 elements" in refused(net, ONES[:, 0]).message

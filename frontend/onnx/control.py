@@ -11,7 +11,7 @@ from mlc.frontend.control import cond as branch
 from mlc.frontend.control import scan as scan_over
 from mlc.frontend.control import while_loop
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import NeedsValue, Stored, known, refuse, tensor
+from mlc.frontend.onnx.values import NeedsValue, Stored, dtype_of, known, refuse, tensor
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
@@ -75,9 +75,8 @@ def _unrolled(most: int, goes_on: bool, carried: Sequence[Any], body: Any, endle
 def _stacked(parts: Sequence[Any], output: Any) -> Any:
     if not parts:
         t = output.type.tensor_type
-        if not t.HasField("shape"):
+        if not t.HasField("shape") or not all(d.HasField("dim_value") for d in t.shape.dim):
             refuse("the results of no steps, whose sizes are not given")
-        from mlc.frontend.onnx.values import dtype_of
         return O["zeros"]((0, *(d.dim_value for d in t.shape.dim)), dtype=dtype_of(t.elem_type))
     if all(isinstance(p, np.ndarray) for p in parts):
         return np.stack(parts)

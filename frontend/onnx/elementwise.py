@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from mlc.frontend.onnx.table import row, same
@@ -10,8 +11,8 @@ from mlc.frontend.onnx.values import axis_of, dtype_of, refuse
 from mlc.frontend.tensor import OPERATIONS as O
 
 same("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "IsNaN",
-     "Log", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "Softplus",
-     "Mish", Not="logical_not", BitwiseAnd="bitwise_and", BitwiseOr="bitwise_or", BitwiseXor="bitwise_xor",
+     "Log", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "Mish",
+     Not="logical_not", BitwiseAnd="bitwise_and", BitwiseOr="bitwise_or", BitwiseXor="bitwise_xor",
      BitwiseNot="bitwise_not", Where="where")
 same(Add="add", Sub="sub", Mul="mul", And="logical_and", Or="logical_or", Xor="logical_xor", Equal="eq", Less="lt",
      Greater="gt", LessOrEqual="le", GreaterOrEqual="ge", since=7)
@@ -58,8 +59,9 @@ def pow_before_7(x: Any, y: Any, *, broadcast: int = 0, axis: int | None = None)
 
 @row("Pow", since=7)
 def power(x: Any, y: Any) -> Any:
-    """In the type of x."""
-    return O["cast"](O["pow"](x, y), x.dtype)
+    """In the type of x. Integers to the power of floats are computed in f64, as in onnxruntime."""
+    base = O["cast"](x, "float64") if y.dtype.is_floating_point and not x.dtype.is_floating_point else x
+    return O["cast"](O["pow"](base, y), x.dtype)
 
 
 def _over_all(name: str, function: str) -> None:
@@ -189,14 +191,18 @@ def gelu(x: Any, *, approximate: str = "none") -> Any:
 
 @row("Shrink")
 def shrink(x: Any, *, lambd: float = 0.5, bias: float = 0.0) -> Any:
-    zero = O["zeros_like"](x)
-    return O["where"](O["lt"](x, -lambd), x + _of(x, bias),
-                      O["where"](O["gt"](x, lambd), x - _of(x, bias), zero))
+    """Of integers, the sums with a bias that is none are rounded toward zero."""
+    zero, dtype = O["zeros_like"](x), x.dtype
+    nearer, farther = O["lt"](x, -lambd), O["gt"](x, lambd)
+    if not dtype.is_floating_point:
+        x, bias = (x, int(bias)) if bias.is_integer() else (O["cast"](x, "float64"), bias)
+    return O["where"](nearer, O["cast"](x + bias, dtype), O["where"](farther, O["cast"](x - bias, dtype), zero))
 
 
-def _of(x: Any, n: float) -> Any:
-    """A number in the type of x."""
-    return n if x.dtype.is_floating_point else int(n)
+@row("Softplus")
+def softplus(x: Any) -> Any:
+    """Of all numbers: mlc's function takes x itself where it is large."""
+    return O["softplus"](x, 1.0, math.inf)
 
 
 @row("Dropout")

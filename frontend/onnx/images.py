@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.dtypes import DType
+from mlc.frontend.element_types import iinfo
 from mlc.frontend.onnx.table import row
 from mlc.frontend.onnx.values import Array, axis_of, ints, refuse
 from mlc.frontend.tensor import OPERATIONS as O
@@ -88,6 +90,7 @@ def resized(x: Any, how: Resizing, axes: Sequence[int], sizes: Sequence[int], sc
     outside = list[tuple[int, Array]]()
     if roi is None and how.coordinates == "tf_crop_and_resize":
         refuse("resizing of a region without the region")
+    dtype = x.dtype
     for k, axis in enumerate(axes):
         n = x.shape[axis]
         start, end = (0.0, 1.0) if roi is None else (roi[k], roi[k + len(axes)])
@@ -100,12 +103,21 @@ def resized(x: Any, how: Resizing, axes: Sequence[int], sizes: Sequence[int], sc
         if how.mode == "nearest":
             x = O["index_select"](x, axis, matrix.argmax(1))
         else:
+            x = x if x.dtype.is_floating_point else O["cast"](x, "float64")
             moved = O["matmul"](O["moveaxis"](x, axis, -1), O["cast"](matrix.T.copy(), x.dtype))
             x = O["moveaxis"](moved, -1, axis)
     for axis, mask in outside:
         shaped = mask.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
         x = O["where"](shaped, O["full"]((), how.extrapolation, dtype=x.dtype), x)
-    return x
+    return x if x.dtype is dtype else _saturated(x, dtype)
+
+
+def _saturated(x: Any, dtype: DType) -> Any:
+    """Floats as the nearest integers of a type, as in ONNX's reference."""
+    if dtype.name == "bool":
+        refuse("tensors of bool are resized by weights")
+    limits = iinfo(dtype)
+    return O["cast"](O["clamp"](O["round"](x), limits.min, limits.max), dtype)
 
 
 @row("Resize", since=11, known=("roi", "scales", "sizes"))
@@ -140,7 +152,18 @@ def resize(x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, *, an
     return resized(x, how, over, after, factors, region)
 
 
-@row("Resize", "Upsample", known=("scales",))
+@row("Upsample")
+def upsample_before_7(x: Any, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Any:
+    return resize_before_11(x, np.array([1, 1, height_scale, width_scale]), mode=mode)
+
+
+@row("Upsample", since=7)
+def upsample_before_9(x: Any, *, scales: Sequence[float], mode: str = "nearest") -> Any:
+    return resize_before_11(x, np.array(scales), mode=mode)
+
+
+@row("Resize", since=10, known=("scales",))
+@row("Upsample", since=9, known=("scales",))
 def resize_before_11(x: Any, scales: Any, *, mode: str = "nearest") -> Any:
     return resize(x, None, scales, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 

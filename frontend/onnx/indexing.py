@@ -8,6 +8,7 @@ import numpy as np
 
 from mlc.frontend.onnx.table import row
 from mlc.frontend.onnx.values import axis_of, number, refuse
+from mlc.frontend.operands import need
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import product
 
@@ -100,8 +101,11 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
 @row("TopK", since=10, known=("k",))
 def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:
     """Of equal elements, the first."""
+    axis, n = axis_of(axis, x.ndim), number(k)
+    need(n, f"TopK of {n} elements")
+    need(x.shape[axis] - n, f"TopK of {n} elements of an axis of {x.shape[axis]}")
     values, at = O["sort"](x, axis, bool(largest), True)
-    count = (slice(None),) * axis_of(axis, x.ndim) + (slice(0, number(k)),)
+    count = (slice(None),) * axis + (slice(0, n),)
     return values[count], at[count]
 
 

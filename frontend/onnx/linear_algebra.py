@@ -24,13 +24,13 @@ def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0
         if out is not None:
             return out
     product = O["matmul"](O["transpose"](a, 0, 1) if transA else a, O["transpose"](b, 0, 1) if transB else b)
-    product = product if alpha == 1 else product * _of(product, alpha)
-    return product if c is None else product + (c if beta == 1 else c * _of(c, beta))
-
-
-def _of(x: Any, n: float) -> Any:
-    """A number in the type of x."""
-    return n if x.dtype.is_floating_point else int(n)
+    dtype = product.dtype
+    if not dtype.is_floating_point and not (alpha.is_integer() and beta.is_integer()):
+        product = O["cast"](product, "float64")            # and the sum is rounded toward zero
+    elif not dtype.is_floating_point:
+        alpha, beta = int(alpha), int(beta)
+    product = product if alpha == 1 else product * alpha
+    return O["cast"](product if c is None else product + (c if beta == 1 else c * beta), dtype)
 
 
 @row("Einsum")

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlc.frontend.onnx.table import row
 from mlc.frontend.onnx.values import axis_of, ints, number, refuse, shape_of
+from mlc.frontend.operands import need
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import Size, product
 
@@ -43,6 +44,9 @@ def squeeze(x: Any, axes: Any = None) -> Any:
         axis_of(a, x.ndim) for a in ints(axes)]
     if any(isinstance(x.shape[a], int) and x.shape[a] != 1 for a in over):
         refuse(f"axes {over} of the sizes {list(x.shape)} are not all of size 1")
+    for n in x.shape if axes is None else ():
+        if isinstance(n, Size):                            # n * (n - 2) is negative for 1 alone
+            need(n * (n - 2), f"Squeeze without axes, in a model that keeps an axis of {n}, which may not be 1")
     return O["reshape"](x, tuple(n for k, n in enumerate(x.shape) if k not in over))
 
 

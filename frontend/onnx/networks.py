@@ -11,7 +11,7 @@ from mlc.frontend.element_types import iinfo
 from mlc.frontend.onnx import integer_products
 from mlc.frontend.onnx.moving import padded
 from mlc.frontend.onnx.table import row
-from mlc.frontend.onnx.values import StepsOf, ints, refuse, shape_of
+from mlc.frontend.onnx.values import Array, StepsOf, ints, refuse, shape_of
 from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import Size
 
@@ -129,6 +129,11 @@ class Windows:
         every = [0, 0, *self.pads[:self.rank], 0, 0, *after]
         return padded(x, every, "constant", value) if any(every) else x
 
+    def first_inside(self, axis: int, count: int) -> Array:
+        """Where each of so many windows along an axis has its first element that is not of the padding."""
+        start, step = np.arange(count) * self.strides[axis] - self.pads[axis], self.dilations[axis]
+        return np.asarray(start + np.maximum(0, -(start // step)) * step)
+
     def sums(self, x: Any) -> Any:
         """The sums over windows of what has its padding."""
         n, c, *spatial = shape_of(x)
@@ -177,10 +182,15 @@ def max_pool(x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET", ceil_mode: 
         flat = np.arange(int(np.prod(x.shape))).reshape([x.shape[k] for k in order])
         positions = flat.transpose(np.argsort(order))
     spread = np.pad(positions, [(0, 0), (0, 0), *((b, a + m) for b, a, m in zip(w.pads[:w.rank], w.pads[w.rank:],
-                                                                                  w.more))])
+                                                                                  w.more))], constant_values=-1)
     n, c = x.shape[:2]
-    found = O["gather"](spread.reshape(n, c, -1), 2, O["reshape"](at, (n, c, -1)))
-    return values, O["reshape"](found, values.shape)
+    found = O["reshape"](O["gather"](spread.reshape(n, c, -1), 2, O["reshape"](at, (n, c, -1))), values.shape)
+    if not any(w.pads[:w.rank]):
+        return values, found
+    # where an element is the least number of its type, the padding before it is a maximum, too
+    first = positions[np.ix_(np.arange(n), np.arange(c), *(
+        w.first_inside(k, m) for k, m in enumerate(values.shape[2:])))]
+    return values, O["where"](O["lt"](found, 0), first, found)
 
 
 @row("MaxUnpool", known=("output_shape",))
@@ -199,19 +209,26 @@ def max_unpool(x: Any, at: Any, output_shape: Any = None, *, kernel_shape: Any, 
     return padded(out, [0] * len(plain) + [m - n for n, m in zip(plain, wanted)])
 
 
+def _spatial(x: Any) -> tuple[int, ...]:
+    """The axes after those of examples and channels."""
+    if x.ndim < 3:
+        refuse(f"a pooling over all positions of a tensor of {x.ndim} axes")
+    return tuple(range(2, x.ndim))
+
+
 @row("GlobalAveragePool")
 def global_average_pool(x: Any) -> Any:
-    return O["mean"](x, tuple(range(2, x.ndim)), True)
+    return O["mean"](x, _spatial(x), True)
 
 
 @row("GlobalMaxPool")
 def global_max_pool(x: Any) -> Any:
-    return O["amax"](x, tuple(range(2, x.ndim)), True)
+    return O["amax"](x, _spatial(x), True)
 
 
 @row("GlobalLpPool")
 def global_lp_pool(x: Any, *, p: int = 2) -> Any:
-    return O["pow"](O["sum"](O["pow"](O["abs"](x), p), tuple(range(2, x.ndim)), True), 1 / p)
+    return O["pow"](O["sum"](O["pow"](O["abs"](x), p), _spatial(x), True), 1 / p)
 
 
 @row("Col2Im", known=("image_shape", "block_shape"))

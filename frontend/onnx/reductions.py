@@ -119,8 +119,8 @@ def _along(x: Any, axis: int, exclusive: int, reverse: int, name: str, start: in
     out = O[name](x, axis, dtype=x.dtype)
     if exclusive:
         sizes = tuple(1 if k == axis else n for k, n in enumerate(x.shape))
-        kept = out[(slice(None),) * axis + (slice(0, -1),)]
-        out = O["cat"]((O["full"](sizes, start, dtype=x.dtype), kept), axis)
+        moved = O["cat"]((O["full"](sizes, start, dtype=x.dtype), out), axis)
+        out = moved[(slice(None),) * axis + (slice(0, x.shape[axis]),)]     # not up to the last: there may be none
     return O["flip"](out, (axis,)) if reverse else out
 
 

@@ -12,11 +12,12 @@ from mlc.frontend.tensor import OPERATIONS as O
 from mlc.ir.sizes import Size
 
 
-def _position(sequence: list[Any], position: Any, most: int) -> int:
+def _position(sequence: list[Any], position: Any, places: int) -> int:
+    """A position from the start, less than the number of places; one less than 0 counts from the end."""
     k = int(number(position))
-    if not -most <= k <= most:
+    if not -len(sequence) <= k < places:
         refuse(f"the position {k} in a sequence of {len(sequence)}")
-    return k
+    return k + len(sequence) if k < 0 else k
 
 
 @row("SequenceEmpty")
@@ -31,8 +32,7 @@ def construct(*xs: Any) -> Any:
 
 @row("SequenceInsert", values=("sequence", "x"), known=("position",))
 def insert(sequence: Any, x: Any, position: Any = None) -> Any:
-    k = len(sequence) if position is None else _position(sequence, position, len(sequence))
-    k = k + len(sequence) if k < 0 else k
+    k = len(sequence) if position is None else _position(sequence, position, len(sequence) + 1)
     return [*sequence[:k], x, *sequence[k:]]
 
 
@@ -43,7 +43,7 @@ def at(sequence: Any, position: Any) -> Any:
 
 @row("SequenceErase", values=("sequence",), known=("position",))
 def erase(sequence: Any, position: Any = None) -> Any:
-    k = _position(sequence, -1 if position is None else position, len(sequence)) % max(1, len(sequence))
+    k = _position(sequence, -1 if position is None else position, len(sequence))
     return sequence[:k] + sequence[k + 1:]
 
 
