@@ -16,6 +16,7 @@ from mlc.frontend.functions.quantized import dequantize_blocks, quantized_linear
 from mlc.ir.diag import Error
 from mlc.models.gguf import read_gguf_file
 from mlc.models.gguf.export import described
+from mlc.models.gguf.file import Stored
 from mlc.models.gguf.quantization import quantize
 from mlc.models.gguf.writing import Described, numbers, write_gguf
 from mlc.models.perplexity import perplexity
@@ -84,6 +85,18 @@ def test_numbers_that_are_too_large_for_blocks(encoding: str) -> None:
         x[0, 3] = large
         with pytest.raises(mlc.UserError, match="MLC0994"):
             quantize(x, encoding)
+
+
+@pytest.mark.parametrize(("kind", "columns", "number"), [("f16", 32, 1e6), ("q4_0", 3, -1e6), ("bf16", 32, 3.4e38)])
+def test_numbers_that_are_too_large_for_short_floats(kind: str, columns: int, number: float, tmp_path: Path) -> None:
+    """Rows that are no whole blocks are written in f16."""
+    def content(x: float) -> Described:
+        return Described({}, {"a.weight": _plain(np.full((2, columns), x, np.float32))})
+    with pytest.raises(mlc.UserError, match="are too large for") as caught:
+        write_gguf(tmp_path / "a.gguf", content(number), kind)
+    assert caught.value.code == "MLC0994" and not (tmp_path / "a.gguf").exists()
+    write_gguf(tmp_path / "a.gguf", content(float("inf")), kind)
+    assert np.isposinf(numbers(read_gguf_file(tmp_path / "a.gguf").tensors["a.weight"])).all()
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -164,7 +177,6 @@ def test_scores_of_quantised_weights(kind: str, tmp_path: Path) -> None:
 
 
 def _plain(x: Array) -> Any:
-    from mlc.models.gguf.file import Stored
     return lambda: Stored(x, x.shape, None)
 
 
@@ -214,6 +226,40 @@ def test_pieces_of_sentencepiece(tmp_path: Path) -> None:
     found = [pieces[i] for i in tools.encode("abcé")]
     assert found == ["<s>", "▁a", "bc", "<0xC3>", "<0xA9>"]
     assert tools.decode(tools.encode("ab cé")) == "ab cé" and model.usual.stop_tokens == {2}
+
+
+# -- fields -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("form", "value"), [
+    ("f8", 1e300), ("f8", 0.1), ("f4", 0.5), ("i1", -3), ("u2", 7), ("i8", -5), ("u8", 1 << 63), ("b1", True),
+    ("i8", [1, 1 << 40]), ("u4", [1, 4000000000]), ("u8", [1 << 63, 1]), ("f8", [0.1]), ("i4", []), ("b1", [True]),
+    ("S", []), ("S", "é"), ("S", ["a", ""])], ids=str)
+def test_fields_keep_their_types_when_a_file_is_written_anew(form: str, value: Any, tmp_path: Path) -> None:
+    types = "u1 i1 u2 i2 u4 i4 f4 b1 S - u8 i8 f8".split()
+    values = value if isinstance(value, list) else [value]
+    data = b"".join(struct.pack("<Q", len(x.encode())) + x.encode() for x in values) if form == "S" else np.array(
+        values, form).tobytes()
+    array = struct.pack("<I", 9) if isinstance(value, list) else b""
+    count = struct.pack("<Q", len(values)) if isinstance(value, list) else b""
+    field = struct.pack("<Q", 3) + b"x.y" + array + struct.pack("<I", types.index(form)) + count + data
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + field + struct.pack("<Q", 1) + b"a" + struct.pack(
+        "<IQIQ", 1, 32, 0, 0)
+    (tmp_path / "a.gguf").write_bytes(head + bytes(-len(head) % 32 + 128))
+    write_gguf(tmp_path / "b.gguf", described(tmp_path / "a.gguf"), "f32")
+    assert field in (tmp_path / "b.gguf").read_bytes()
+    assert read_gguf_file(tmp_path / "b.gguf").fields["x.y"] == value
+
+
+@pytest.mark.parametrize("value", [1e300, [1, 2.5], [1, 1 << 40], [1 << 63, 1], -(1 << 40), [4000000000]], ids=str)
+def test_fields_of_large_numbers(value: Any, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "a.gguf", Described({"x": value}, {"a": _plain(np.ones(2, np.float32))}), "f32")
+    assert read_gguf_file(tmp_path / "a.gguf").fields["x"] == value
+
+
+@pytest.mark.parametrize("value", [1 << 64, [-1, 1 << 63], [1, "a"], None, [[1]]], ids=str)
+def test_fields_of_no_type_are_refused(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(mlc.UserError, match="the field x is ") as caught:
+        write_gguf(tmp_path / "a.gguf", Described({"x": value}, {"a": _plain(np.ones(2, np.float32))}), "f32")
+    assert caught.value.code == "MLC0911"
 
 
 # -- damaged files ----------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def described(path: Path) -> Described:
     """
     if path.suffix == ".gguf":
         file = read_gguf_file(path)
-        return Described(file.fields, {name: _ready(x) for name, x in file.tensors.items()})
+        return Described(file.fields, {name: _ready(x) for name, x in file.tensors.items()}, file.types)
     if is_encoder(fields_of(path)):
         return described_encoder(path)
     config = read_config_of(path)

@@ -25,10 +25,10 @@ from mlc.ir.types import ScalarType, bf16, f16, f32, to_numpy
 Array = np.ndarray[Any, Any]
 
 MOST_FIELDS, MOST_TENSORS, MOST_DIMENSIONS, LONGEST_NAME = 1 << 16, 1 << 20, 4, 1 << 16
-_NUMBERS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "|b1", 10: "<u8", 11: "<i8",
-            12: "<f8"}
+NUMBERS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "|b1", 10: "<u8", 11: "<i8",
+           12: "<f8"}
 """The types of numbers by their numbers in files."""
-_TEXT, _ARRAY = 8, 9
+TEXT, ARRAY = 8, 9
 PLAIN: dict[int, ScalarType] = {0: f32, 1: f16, 30: bf16}
 """The types of tensors whose elements are numbers."""
 TYPE_NAMES = {0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K",
@@ -53,11 +53,17 @@ class Stored:
 
 @dataclass(frozen=True)
 class GGUFFile:
-    """The content of a file: `fields` (numbers, texts, and arrays of them) and `tensors`, by name."""
+    """The content of a file, by name.
+
+    fields   numbers, texts, and arrays of them
+    tensors  the tensors
+    types    per field the number of its type, or of that of the elements of an array
+    """
 
     path: Path
     fields: Mapping[str, Any]
     tensors: Mapping[str, Stored]
+    types: Mapping[str, int]
 
 
 def read_gguf_file(path: Path) -> GGUFFile:
@@ -82,6 +88,7 @@ class _Reader:
 
     def __init__(self, path: Path, mapped: mmap.mmap) -> None:
         self.path, self.mapped, self.at = path, mapped, 0
+        self.types: dict[str, int] = {}
 
     def damaged(self, what: str) -> UserError:
         return UserError(f"{self.path}: {what}", code="MLC0922", loc=user_loc(),
@@ -111,7 +118,7 @@ class _Reader:
             if name in found:
                 raise self.damaged(f"it has the tensor {name} twice")
             found[name] = self.stored(name, shape, kind, start + offset)
-        return GGUFFile(self.path, fields, found)
+        return GGUFFile(self.path, fields, found, self.types)
 
     # -- fields -------------------------------------------------------------------------------------------------------
     def number(self, form: str) -> Any:
@@ -157,23 +164,25 @@ class _Reader:
 
     def value(self, name: str) -> Any:
         kind: int = self.number("<I")
-        if kind == _TEXT:
+        if kind == TEXT:
             return self.text(len(self.mapped))
-        if kind == _ARRAY:
+        if kind == ARRAY:
             return self.array(name)
+        self.types[name] = kind
         return self.numbers(name, kind, 1)[0]
 
     def array(self, name: str) -> list[Any]:
         """Arrays of arrays are allowed by the format, and used by nothing: refused, so that nothing is nested."""
         kind: int = self.number("<I")
-        if kind == _TEXT:
+        self.types[name] = kind
+        if kind == TEXT:
             return self.texts(self.count(f"texts in {name}", 1 << 28, 8))
         return self.numbers(name, kind, self.number("<Q"))
 
     def numbers(self, name: str, kind: int, count: int) -> list[Any]:
-        if kind not in _NUMBERS:
+        if kind not in NUMBERS:
             raise self.damaged(f"the field {name} has the type {kind}, which no field has")
-        dtype = np.dtype(_NUMBERS[kind])
+        dtype = np.dtype(NUMBERS[kind])
         raw = np.frombuffer(self.take(count * dtype.itemsize), np.uint8 if kind == 7 else dtype)
         return [bool(x) for x in raw] if kind == 7 else raw.tolist()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects.tensor.encodings import ENCODINGS, decode
+from mlc.frontend.location import user_loc
 from mlc.frontend.output_files import write_file
+from mlc.ir.diag import UserError
 from mlc.ir.types import bf16, f16, f32, to_numpy
-from mlc.models.gguf.file import TYPE_NAMES, Stored
+from mlc.models.gguf.file import ARRAY, NUMBERS, TEXT, TYPE_NAMES, Stored
 from mlc.models.gguf.quantization import fits, quantize
 
 Array = np.ndarray[Any, Any]
@@ -24,7 +26,7 @@ TYPES = (*PLAIN_TYPES, *ENCODINGS)
 """The types of weights that files can be written with."""
 ALIGNMENT = 32
 _TYPES = {name.lower(): number for number, name in TYPE_NAMES.items()}
-_TEXT, _ARRAY = 8, 9
+_F32, _BOOL, _F64 = 6, 7, 12
 _NEVER_QUANTISED = ("ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "position_embd.weight", "token_types.weight")
 _FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q4_k": 14, "q5_k": 16, "q6_k": 18, "bf16": 32}
 """`general.file_type` of llama.cpp (llama.h, llama_ftype), of which K-quants are the S variants."""
@@ -32,10 +34,16 @@ _FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q4_k": 14, 
 
 @dataclass(frozen=True)
 class Described:
-    """The content of a GGUF file: fields by name, and tensors, each of which is made when it is written."""
+    """The content of a GGUF file, by name.
+
+    fields   numbers, texts, and lists of them
+    tensors  each is made when it is written
+    types    the numbers of the types of fields, or of the elements of lists, that are not to be those llama.cpp expects
+    """
 
     fields: Mapping[str, Any]
     tensors: Mapping[str, Callable[[], Stored]]
+    types: Mapping[str, int] = field(default_factory=dict)
 
 
 def numbers(found: Stored) -> Array:
@@ -59,13 +67,22 @@ def type_for(name: str, found: Stored, wanted: str) -> str:
 
 
 def converted(found: Stored, kind: str) -> Array:
-    """The memory of a tensor in a type; one that has it already stays as it is."""
+    """The memory of a tensor in a type; one that has it already stays as it is.
+
+    Raises:
+        UserError: Numbers are too large for the type (MLC0994).
+    """
     held = found.encoding or {"float32": "f32", "float16": "f16"}.get(found.bytes.dtype.name, "bf16")
     if held == kind:
         return found.bytes
     x = numbers(found)
     if kind in PLAIN_TYPES:
-        return np.asarray(x.astype(to_numpy({"f32": f32, "f16": f16, "bf16": bf16}[kind])))
+        with np.errstate(over="ignore"):                   # what comes of it is refused
+            out = x.astype(to_numpy({"f32": f32, "f16": f16, "bf16": bf16}[kind]))
+        if np.isinf(out).any() and (large := np.abs(x[np.isinf(out) & np.isfinite(x)])).size:
+            raise UserError(f"numbers of {large.max():g} are too large for {kind}", code="MLC0994", loc=user_loc(),
+                            hint="write the tensor as f32")
+        return np.asarray(out)
     return quantize(np.ascontiguousarray(x), kind)
 
 
@@ -73,7 +90,8 @@ def write_gguf(path: Path, content: Described, wanted: str) -> dict[str, str]:
     """Write a file with weights of a type; returns the type of each tensor. A file is there as a whole or not at all.
 
     Raises:
-        UserError: The file cannot be written (MLC0393), or the package gguf is not installed (MLC0917).
+        UserError: The file cannot be written (MLC0393), a field is of no type of such files (MLC0911), numbers are too
+            large for their type (MLC0994), or the package gguf is not installed (MLC0917).
     """
     kinds, described, at = dict[str, str](), list[bytes](), 0
     for name, make in content.tensors.items():
@@ -82,11 +100,12 @@ def write_gguf(path: Path, content: Described, wanted: str) -> dict[str, str]:
         described.append(_text(name) + _numbers("<I", len(found.shape)) + _numbers("<Q", *reversed(found.shape))
                          + _numbers("<I", _TYPES[kind]) + _numbers("<Q", at))
         at += _padded(size_of(found.shape, kind))
-    fields = {**content.fields, "general.file_type": _FILE_TYPES[wanted], "general.quantization_version": 2,
-              "general.alignment": ALIGNMENT}
-    held = [(name, value) for name, value in fields.items() if value != []]
+    own = {"general.file_type": _FILE_TYPES[wanted], "general.quantization_version": 2,
+           "general.alignment": ALIGNMENT}
+    types = {name: kind for name, kind in content.types.items() if name not in own}
+    held = [(name, value) for name, value in {**content.fields, **own}.items() if value != [] or name in types]
     head = b"".join([b"GGUF", _numbers("<I", 3), _numbers("<Q", len(kinds), len(held)),
-                     *(_text(name) + _field(value) for name, value in held), *described])
+                     *(_text(name) + _field(name, value, types.get(name)) for name, value in held), *described])
     write_file(path, _parts(head, content, kinds))
     return kinds
 
@@ -120,24 +139,35 @@ def _text(value: str) -> bytes:
     return _numbers("<Q", len(data)) + data
 
 
-def _field(value: Any) -> bytes:
-    """The type and the value of a field."""
-    if not isinstance(value, list):
-        kind, form = _type_of(value, False)
-        return _numbers("<I", kind) + (_text(value) if form is None else struct.pack(form, value))
-    kind, form = _type_of(value[0], True)
-    data = b"".join(_text(x) if form is None else struct.pack(form, x) for x in value)
-    return _numbers("<I", _ARRAY, kind) + _numbers("<Q", len(value)) + data
+def _field(name: str, value: Any, kind: int | None) -> bytes:
+    """The type and the value of a field; the type of its numbers is found if it is None."""
+    values = value if isinstance(value, list) else [value]
+    kind = _type_of(name, values, isinstance(value, list)) if kind is None else kind
+    data = b"".join(map(_text, values)) if kind == TEXT else np.array(values, NUMBERS[kind]).tobytes()
+    if isinstance(value, list):
+        return _numbers("<I", ARRAY, kind) + _numbers("<Q", len(value)) + data
+    return _numbers("<I", kind) + data
 
 
-def _type_of(value: Any, in_list: bool) -> tuple[int, str | None]:
-    """The type that llama.cpp expects for a value, and its form: single numbers that are not negative are unsigned."""
-    if isinstance(value, bool):
-        return 7, "<?"
-    if isinstance(value, str):
-        return _TEXT, None
-    if isinstance(value, float):
-        return 6, "<f"
-    if in_list and -(1 << 31) <= value < 1 << 31:
-        return 5, "<i"
-    return (4, "<I") if 0 <= value < 1 << 32 else (11, "<q")
+_INTEGERS = ((5, -(1 << 31), 1 << 31), (4, 0, 1 << 32), (11, -(1 << 63), 1 << 63), (10, 0, 1 << 64))
+"""Types of integers, each with the least of them and the end of their range."""
+
+
+def _type_of(name: str, values: list[Any], in_list: bool) -> int:
+    """The type that llama.cpp expects for values, if it has room for them.
+
+    Floats are f32, as their writer may have rounded them; single integers are unsigned if they are not negative.
+    """
+    found = {type(x) for x in values}
+    if found == {bool}:
+        return _BOOL
+    if found == {str}:
+        return TEXT
+    if float in found and found <= {int, float}:
+        large = any(float(np.finfo(np.float32).max) < abs(x) < float("inf") for x in values)
+        return _F64 if large else _F32
+    for kind, least, end in _INTEGERS if in_list else _INTEGERS[1:]:
+        if found == {int} and all(least <= x < end for x in values):
+            return kind
+    raise UserError(f"the field {name} is {str(values[:4])[:80]}, and a GGUF file has no type for that",
+                    code="MLC0911", loc=user_loc())
