@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
 from mlc.frontend.language import ProgramError, load
 
 pytestmark = pytest.mark.usefixtures("execution")
@@ -89,3 +90,162 @@ def test_ranges_are_no_results(wrong: Any) -> None:
     assert wrong("def f(x: f32) = 0..3\ndef g(x: f32[2]) = x, zip(x, x)\ndef h(x: f32):\n    y = x, [0..3]\n"
                  "    return x\n") == ["1:18 MLC0632 a range stands alone", "2:20 MLC0632 a zip stands alone",
                                        "4:9 MLC0632 a range stands alone"]
+
+
+# -- buffers ----------------------------------------------------------------------------------------------------------
+def test_a_parameter_hides_a_buffer(program: Any) -> None:
+    p = program('''
+model M:
+    buffer seen: i64 = 5
+    def forward(x: f32, seen: i64) -> f32:
+        seen = seen + 1
+        return x + seen
+    def counted(x: f32) -> f32:
+        unroll for seen in 0..3:
+            seen = seen + 1
+            x = x + seen
+        return x
+''')
+    m = p.M()
+    assert (m(mlc.tensor(1.0), mlc.tensor(100)).item(), m.counted(mlc.tensor(1.0)).item(), m.seen.item()) == (102, 7, 5)
+
+
+def test_functions_of_a_model_see_its_buffers_as_they_are(program: Any) -> None:
+    p = program('''
+model M:
+    buffer count: i64 = 0
+    def bump(x: f32) -> f32:
+        count = count + 1
+        return x
+    def forward(x: f32) -> f32:
+        count = count + 1
+        y = bump(x)
+        count += 1
+        return y * count
+''')
+    m = p.M()
+    assert (m(mlc.tensor(1.0)).item(), m.count.item()) == (3, 3)
+
+
+def test_buffers_after_branches_and_loops(program: Any) -> None:
+    p = program('''
+model M:
+    buffer count: i64 = 0
+    def once(x: f32) -> f32:
+        if x > 0:
+            count = count + 1
+        return x * count
+    def rows(x: f32[3]) -> f32:
+        for v in x:
+            if v > 1:
+                count = count + 1
+        while count < 5:
+            count = count + 2
+        return sum(x) * count
+def f(m: M, x: f32[3]):
+    for v in x:
+        y = m.once(v)
+    return m, m.count
+''')
+    m = p.M()
+    assert (m.once(mlc.tensor(3.0)).item(), m.once(mlc.tensor(-3.0)).item(), m.count.item()) == (3, -3, 1)
+    assert m.rows(mlc.tensor([1.0, 2, 3])).item() == 30
+    after, count = p.f(p.M(), vector(1, -1, 2))
+    assert (after.count.item(), count.item()) == (2, 2)
+
+
+def test_collected_values_are_assigned_as_others(program: Any, wrong: Any) -> None:
+    p = program("model M:\n    buffer rows: f32[3] = 0\n    def forward(x: f32[3]) -> f32[3]:\n"
+                "        rows = for v in x:\n            yield v * 2\n        return x\n")
+    m = p.M()
+    m(mlc.tensor([1.0, 2, 3]))
+    np.testing.assert_array_equal(m.rows, [2, 4, 6])
+    assert wrong("model M:\n    rows: f32[3] = 0\n    def forward(x: f32[3]) -> f32[3]:\n"
+                 "        rows = for v in x:\n            yield v * 2\n        return x\n")[0].startswith("4:9 MLC0640")
+
+
+# -- names of branches and loops --------------------------------------------------------------------------------------
+def test_loops_and_branches_change_names_of_the_file(program: Any) -> None:
+    p = program('''
+scale, step = 1.0, 1
+def rows(xs: f32[3]) -> f32:
+    out = 0.0
+    for x in xs:
+        scale = scale * 2
+        out = out + scale * x
+    return out + 0 * scale
+def powers(n: i64) -> i64:
+    out, i = 0, 0
+    while i < n:
+        step = step * 2
+        out, i = out + step, i + 1
+    return out
+def chosen(x: f32) -> f32:
+    if x > 0:
+        scale = scale * 2
+    return scale * x
+def turns(n: i64) -> f32:
+    for i in 0..n:
+        pi = pi * 2
+    return pi
+''')
+    assert (p.rows(vector(1, 1, 1)).item(), p.powers(3).item()) == (14, 14)
+    assert (p.chosen(3.0).item(), p.chosen(-3.0).item()) == (6, -3)
+    assert p.turns(2).item() == pytest.approx(4 * np.pi)
+    assert p.scale == 1
+
+
+def test_the_name_of_a_loop_after_it(program: Any, wrong: Any) -> None:
+    """The last value, or that of before a loop of no steps; none at all if it has none before."""
+    p = program('''
+def counted(n: i64) -> i64:
+    i = 7
+    for i in 0..n:
+        j = i
+    return i
+def rows(xs: f32[N]) -> f32:
+    x = 0.0
+    for x, k in zip(xs, 0..N):
+        y = x
+    return x
+''')
+    assert [p.counted(n).item() for n in (0, 3)] == [7, 2]
+    assert [p.rows(x).item() for x in (vector(), vector(1, 2, 3))] == [0, 3]
+    assert wrong("i = 7\ndef f(n: i64) -> i64:\n    for i in 0..n:\n        j = i\n    return i\n") == [
+        "5:12 MLC0623 i has a value within the loop only"]
+    assert wrong("def f(x: f32[3]) -> f32[3]:\n    for x in x:\n        j = x\n    return x\n")[0].startswith("2:")
+
+
+def test_a_name_without_a_value_on_one_way(program: Any, wrong: Any) -> None:
+    """Where a branch leaves a name without a value, it has none afterwards, and the loss is named where it is read."""
+    text = "def f(x: f32, n: i64, flag) -> f32:\n    if x > 0:\n        {}:\n            t = x * 2\n    else:\n"
+    text += "        t = x\n    return t\n"
+    for inner in ("for i in 0..n", "if n > 0", "while n > 3"):
+        assert wrong(text.format(inner)) == ["7:12 MLC0623 t has a value in one branch only"], inner
+    for inner in ("if flag", "unroll for i in 0..0"):
+        call = "def g(x: f32, n: i64) -> f32 = f(x, n, false)\n"
+        assert "7:12 MLC0623 t has a value in one branch only" in wrong(text.format(inner) + call), inner
+
+
+
+def test_a_loop_in_a_branch_in_a_loop(program: Any) -> None:
+    p = program("def f(x: f32) -> f32:\n    i = 3\n    while x < 30:\n        x = x * i\n        if x > 3:\n"
+                "            for i in 0..3:\n                x = x + 1\n    return x + 100 * i\n")
+    x, i = 1, 3
+    while x < 30:
+        x = x * i
+        if x > 3:
+            for i in range(3):  # noqa: B007
+                x = x + 1
+    assert p.f(1.0).item() == x + 100 * i
+
+def test_a_declared_value_may_be_made_of_the_one_before(program: Any) -> None:
+    p = program("def f(x: f32) -> f64:\n    x: f64 = cast(x, f64) + 1\n    return x\n")
+    assert p.f(1.0).item() == 2
+
+
+def test_declared_values_of_buffers_are_kept(program: Any) -> None:
+    p = program("model M:\n    buffer n: i64 = 0\n    def forward(x: f32) -> f32:\n        n: i64 = n + 2\n"
+                "        return x * n\n")
+    m = p.M()
+    assert (m(mlc.tensor(3.0)).item(), m.n.item()) == (6, 2)

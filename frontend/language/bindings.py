@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.declared import Misfit, fit
 from mlc.frontend.language.expressions import bind, evaluate, known, names_in
 from mlc.frontend.language.operators import binary
-from mlc.frontend.language.values import POISON, Environment, Span, Zipped, session, shown
+from mlc.frontend.language.values import POISON, Environment, Span, Zipped, is_poisoned, session, shown
 
 
 def assign(node: S.Assigned, env: Environment) -> None:
@@ -18,17 +19,35 @@ def assign(node: S.Assigned, env: Environment) -> None:
         before = evaluate(node.target, env)
         value = binary(node.operator, before, value, node.at, env)
     in_a_loop_only(value, node.value.at, env)
-    owner = env.owner
-    for name in names_in(node.target):
-        if owner is not None and name in owner.member_names() and name not in owner._buffers and (
-                name not in env.names):
-            raise env.error(node.target.at, "MLC0640", f"{name} is a parameter or layer of the model, which a "
-                              "function does not change", "choose another name, or declare it as buffer")
-    bind(node.target, value, env)
-    if owner is not None:
-        for name in names_in(node.target):
-            if name in owner._buffers:
-                setattr(owner, name, env.names[name])
+    give(node.target, value, env)
+
+
+def give(target: S.Node, value: Any, env: Environment) -> None:
+    """Assign a value to names; the buffers among them keep theirs in the model, where its other functions see it."""
+    buffers = _buffers_among(names_in(target), target.at, env)
+    bind(target, value, env)
+    _keep(buffers, env)
+
+
+def _buffers_among(names: Sequence[str], at: int, env: Environment) -> list[str]:
+    """The names that stand for buffers; UserError if one is a parameter or layer."""
+    members = [n for n in names if n not in env.names and env.owner is not None and n in env.owner.member_names()]
+    for name in members:
+        if not is_buffer(name, env):
+            raise env.error(at, "MLC0640", f"{name} is a parameter or layer of the model, which a function does not "
+                            "change", "choose another name, or declare it as buffer")
+    return members
+
+
+def _keep(buffers: Sequence[str], env: Environment) -> None:
+    for name in buffers:
+        if not is_poisoned(env.names[name]):
+            setattr(env.owner, name, env.names.pop(name))
+
+
+def is_buffer(name: str, env: Environment) -> bool:
+    """Whether a name stands for a buffer of the function's model, which no parameter or loop hides."""
+    return name not in env.names and env.owner is not None and name in env.owner._buffers
 
 
 def in_a_loop_only(value: Any, at: int, env: Environment) -> None:
@@ -45,7 +64,7 @@ def declare(node: S.Declared, env: Environment) -> None:
     if node.buffer or node.distribution is not None or node.value is None:
         raise env.error(node.at, "MLC0640", f"{node.name} is declared as of a model, in a function",
                           "write name: type = value here, and parameters in the model above its functions")
-    env.names[node.name] = POISON
+    buffers = _buffers_among([node.name], node.at, env)
     value = evaluate(node.value, env)
     try:
         env.names[node.name] = value = fit(node.type, value, env, node.name)
@@ -53,6 +72,7 @@ def declare(node: S.Declared, env: Environment) -> None:
         raise env.error(node.at, "MLC0626", misfit.message, misfit.hint) from None
     if session.watch is not None:
         session.watch(node, value)
+    _keep(buffers, env)
 
 
 def unused(node: S.Evaluated, env: Environment) -> None:

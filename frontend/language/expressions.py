@@ -62,25 +62,31 @@ def known(node: S.Node, env: Environment, what: str) -> Any:
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
+def look_up(name: str, env: Environment) -> Any:
+    """The value of a name of the function, its model, the file or the library, which may be Missing; KeyError."""
+    if name in env.names:
+        return env.names[name]
+    if env.owner is not None and name in env.owner.member_names():
+        return getattr(env.owner, name)
+    try:
+        return env.scope.look_up(name)
+    except KeyError:
+        if (found := library.find(name)) is None:
+            raise
+        return found
+
+
 def _name(node: S.Name, env: Environment) -> Any:
-    found = env.names.get(node.name, _NOTHING)
-    if found is _NOTHING and env.owner is not None and node.name in env.owner.member_names():
-        found = getattr(env.owner, node.name)
-    if found is _NOTHING:
-        try:
-            found = env.scope.look_up(node.name)
-        except KeyError:
-            found = library.find(node.name)
-            if found is None:
-                raise env.error(node.at, "MLC0622", f"there is no {node.name} here",
-                                  _near(node.name, env)) from None
+    try:
+        found = look_up(node.name, env)
+    except KeyError:
+        raise env.error(node.at, "MLC0622", f"there is no {node.name} here", _near(node.name, env)) from None
     if isinstance(found, Missing):
         raise env.error(node.at, "MLC0623", f"{node.name} {found.why}",
                           f"give {node.name} a value before")
     return found
 
 
-_NOTHING = object()
 _FOREIGN = {"True": "write true", "False": "write false", "None": "write none", "len": "use x.shape[0]",
             "range": "write first..last", "print": "return what you want to see", "self": "leave it out: a model's own "
             "names stand alone", "float": "write f32", "int": "write i64", "enumerate": "write zip(0..n, xs)",

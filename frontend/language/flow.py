@@ -39,9 +39,7 @@ def assigned(body: Sequence[S.Node]) -> list[str]:
         elif isinstance(x, S.While):
             out += assigned(x.body)
         elif isinstance(x, S.For):
-            inside = assigned(x.body)
-            out += [n for n in inside if n not in names_in(x.target)]
-            out += names_in(x.results) if x.results is not None else []
+            out += [*names_in(x.target), *assigned(x.body), *(names_in(x.results) if x.results is not None else ())]
         elif isinstance(x, S.Broken):
             out += x.names
     return list(dict.fromkeys(out))

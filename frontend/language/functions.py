@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.frontend import location
+from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import run_now
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.bindings import in_a_loop_only
@@ -189,10 +190,11 @@ class Function(Applicable):
         """Check the body for arguments of the declared types, with unknown values for untyped ones."""
         trace = Trace(self.name if self.name.isidentifier() else "f", current())
         saved, location.text.loc = location.text.loc, self.scope.source.loc(self.node.at)
+        inner, buffers = self.env(), Buffers()
         try:
             with trace.recording():
-                inner = self.env()
                 self.specs = self.arguments(inner)
+                buffers = Buffers(self.owner, list(inner.names.values()))
                 self._run(inner)
         except Poisoned:
             pass
@@ -200,6 +202,7 @@ class Function(Applicable):
             report(error)
         finally:
             location.text.loc = saved
+            buffers.restore()                              # for the next function of the model
 
     def _check_default(self, p: S.Parameter, inner: Environment) -> None:
         assert p.default is not None and p.type is not None

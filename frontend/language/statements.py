@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.frontend import loop_carried, tree
-from mlc.frontend.abstract_values import SourceConstruct
+from mlc.frontend.abstract_values import UNDEFINED, SourceConstruct
 from mlc.frontend.control import bound, counter, row
 from mlc.frontend.language import syntax as S
-from mlc.frontend.language.bindings import assign, declare, hold, misplaced, misplaced_yield, unused
-from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, names_in, nothing_is_known, unrolled
+from mlc.frontend.language.bindings import assign, declare, give, hold, is_buffer, misplaced, misplaced_yield, unused
+from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, look_up, names_in, nothing_is_known, unrolled
 from mlc.frontend.language.flow import ALWAYS, NEVER, SOMETIMES, assigned, returns, statements_in
 from mlc.frontend.language.library import call_library
 from mlc.frontend.language.operators import binary
@@ -22,6 +22,7 @@ from mlc.frontend.language.values import (
     POISON,
     Environment,
     Missing,
+    Poison,
     Span,
     Zipped,
     deeper,
@@ -36,9 +37,13 @@ from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import current
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Size
 
 NOTHING = object()
 """Sentinel result of a block that does not return."""
+_IN_ONE_BRANCH, _IN_THE_LOOP = Missing("has a value in one branch only"), Missing("has a value within the loop only")
+_VALUES = (Tensor, int, float, Size, str, tuple, list, dict, tree.AttributeTree, Missing, Poison)
+"""Classes of what a branch or loop can give, besides none."""
 
 
 def run_block(body: Sequence[S.Node], env: Environment) -> Any:
@@ -110,43 +115,58 @@ def _if(node: S.If, rest: Sequence[S.Node], env: Environment) -> Any:
 def _assigning(node: S.If, condition: Any, env: Environment) -> None:
     """An `if` whose branches assign."""
     both = set(assigned(node.body)) & set(assigned(node.other))
-    names = [n for n in assigned([node]) if n in both or _has_value(n, env)]
+    own = _own([node], env)
+    names = [n for n in own if n in both or _has_value(n, env)]
 
     def run(body: Sequence[S.Node]) -> list[Any]:
         inner = env.copy()
         run_block(body, inner)
-        return [inner.names[n] for n in names]
+        return [_value_of(n, inner) for n in names]
 
     found = _branches(node, condition, names, [lambda: run(node.body), lambda: run(node.other)], env)
-    for name in assigned([node]):
-        env.names[name] = Missing("has a value in one branch only") if name not in names else found[
-            names.index(name)]
+    env.names.update(dict.fromkeys(own, _IN_ONE_BRANCH) | dict(zip(names, found)))
+
+
+def _own(body: Sequence[S.Node], env: Environment) -> list[str]:
+    """The names that statements assign, without the buffers of the model, which have their values there."""
+    return [n for n in assigned(body) if not is_buffer(n, env)]
+
+
+def _value_of(name: str, env: Environment) -> Any:
+    """The value that a name has at the end of a branch, or before a loop. A function of outside is none: blocks give
+    values, and a block that assigns its name has another thing in mind."""
+    if name in env.names:
+        return env.names[name]
+    try:
+        found = look_up(name, env)
+    except KeyError:
+        return _IN_ONE_BRANCH
+    return found if found is None or isinstance(found, _VALUES) else _IN_ONE_BRANCH
 
 
 def _has_value(name: str, env: Environment) -> bool:
-    found = env.names.get(name, Missing(""))
-    return not isinstance(found, Missing)
+    return not isinstance(_value_of(name, env), Missing)
 
 
 def _branches(node: S.Node, condition: Any, names: Sequence[str], ways: Sequence[Callable[[], list[Any]]],
               env: Environment) -> list[Any]:
-    """The values of names after one of two branches; POISON if one of them is."""
+    """The values of names after one of two branches; POISON if one of them is, Missing if one has none."""
     site = _site("this if", node, env, names)
-    wrong: set[int] = set()
-    sides: list[list[Any]] = []
+    none: dict[int, Any] = {}
 
     def side(way: Callable[[], list[Any]]) -> list[Any]:
-        sides.append(way())
-        wrong.update(i for i, x in enumerate(sides[-1]) if is_poisoned(x) or x is NOTHING or isinstance(x, Missing))
-        for values in sides:
-            for i in wrong:
-                values[i] = None
-        return sides[-1]
+        values = way()
+        for i, x in enumerate(values):
+            if is_poisoned(x) or x is NOTHING:
+                none[i] = POISON
+            elif isinstance(x, Missing):
+                none.setdefault(i, _IN_ONE_BRANCH)
+        return [UNDEFINED if i in none else x for i, x in enumerate(values)]
 
     with deeper(env, node.at, 4):
         found = _located(lambda: loop_carried.branch(loop_carried.condition(condition, site), lambda: side(ways[0]),
                                                 lambda: side(ways[1]), site, True), "if", node, env)
-    return [POISON if i in wrong or found is POISON else found[i] for i in range(len(names))]
+    return [POISON if found is POISON else none.get(i, found[i]) for i in range(len(names))]
 
 
 def chosen(node: S.Choice, env: Environment) -> Any:
@@ -165,38 +185,40 @@ def chosen(node: S.Choice, env: Environment) -> Any:
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
-def _carried(body: Sequence[S.Node], env: Environment, own: Sequence[str] = ()) -> list[str]:
-    return [n for n in assigned(body) if _has_value(n, env) and n not in own]
-
-
 class _Body:
-    """The body of a loop as a function of the loop-carried values."""
+    """The body of a loop as a function of the loop-carried values.
 
-    def __init__(self, node: S.While | S.For, names: Sequence[str], env: Environment) -> None:
+    own     all names that the loop assigns
+    names   those with a value before it, which are carried
+    """
+
+    def __init__(self, node: S.While | S.For, env: Environment) -> None:
+        through = names_in(node.target) if isinstance(node, S.For) else []
         self.node = node
-        self.names = names
+        self.own = [*dict.fromkeys([*through, *_own(node.body, env)])]
+        self.names = [n for n in self.own if _has_value(n, env) and (n in env.names or n not in through)]
         self.env = env
-        self.wrong = {n for n in names if is_poisoned(env.names[n])}
-        self.start = [None if n in self.wrong else env.names[n] for n in names]
+        start = [_value_of(n, env) for n in self.names]
+        self.wrong = {n for n, x in zip(self.names, start) if is_poisoned(x)}
+        self.start = [None if n in self.wrong else x for n, x in zip(self.names, start)]
 
     def inside(self, values: Sequence[Any]) -> Environment:
         inner = self.env.copy()
+        inner.names.update(dict.fromkeys(self.own, _IN_THE_LOOP))
         inner.names.update({n: x if n not in self.wrong else POISON for n, x in zip(self.names, values)})
         return inner
 
     def after(self, inner: Environment, values: Sequence[Any]) -> list[Any]:
         """Values of the names at the end of the block; for POISON, the values before it."""
         now = [inner.names[n] for n in self.names]
-        self.wrong.update(n for n, x in zip(self.names, now) if is_poisoned(x) or isinstance(x, Missing))
+        self.wrong.update(n for n, x in zip(self.names, now) if is_poisoned(x))
         return [before if n in self.wrong else x for n, x, before in zip(self.names, now, values)]
 
     def finish(self, found: Any) -> None:
         """Assign the values after the loop to the names."""
+        self.env.names.update(dict.fromkeys(self.own, _IN_THE_LOOP))
         for i, n in enumerate(self.names):
             self.env.names[n] = POISON if n in self.wrong or found is POISON else found[i]
-        for n in assigned(self.node.body):
-            if n not in self.names:
-                self.env.names[n] = Missing("has a value within the loop only")
 
 
 def _no_return(node: S.While | S.For, env: Environment) -> None:
@@ -208,9 +230,8 @@ def _no_return(node: S.While | S.For, env: Environment) -> None:
 
 def _while(node: S.While, env: Environment) -> None:
     _no_return(node, env)
-    names = _carried(node.body, env)
-    body = _Body(node, names, env)
-    site = _site("this loop", node, env, names)
+    body = _Body(node, env)
+    site = _site("this loop", node, env, body.names)
 
     def going(values: Sequence[Any]) -> Any:
         found = evaluate(node.condition, body.inside(values))
@@ -235,7 +256,7 @@ def _look_inside(node: S.For, env: Environment) -> None:
     inner = env.copy()
     bind(node.target, POISON, inner)
     run_block([x for x in node.body if not isinstance(x, S.Yielded)], inner)
-    for n in [*assigned(node.body), *(names_in(node.results) if node.results else ())]:
+    for n in assigned([node]):
         env.names[n] = POISON
 
 
@@ -258,8 +279,7 @@ def _for(node: S.For, env: Environment) -> None:
         _unrolled(node, source, env)
         return
     _no_return(node, env)
-    names = _carried(node.body, env, names_in(node.target))
-    body = _Body(node, names, env)
+    body = _Body(node, env)
     with deeper(env, node.at, 4):
         _recorded(node, source, body, env)
 
@@ -278,7 +298,7 @@ def _unrolled(node: S.For, source: Any, env: Environment) -> None:
             results.append(evaluate(last.value, env))  # type: ignore[attr-defined]
     if node.results is not None:
         if is_poisoned(results):
-            bind(node.results, POISON, env)
+            give(node.results, POISON, env)
             return
         if not results:
             raise env.error(node.source.at, "MLC0632", "there is nothing to go through, so that nothing tells the "
@@ -286,7 +306,7 @@ def _unrolled(node: S.For, source: Any, env: Environment) -> None:
         flat = [tree.flatten(x) for x in results]
         stacked = [call_library(OPERATIONS["stack"], "for", (list(xs),), {}, node.at, env)
                    for xs in zip(*(leaves for leaves, _ in flat))]
-        bind(node.results, flat[0][1].unflatten(stacked), env)
+        give(node.results, flat[0][1].unflatten(stacked), env)
 
 
 def _recorded(node: S.For, source: Any, body: _Body, env: Environment) -> None:
@@ -345,7 +365,7 @@ def _recorded(node: S.For, source: Any, body: _Body, env: Environment) -> None:
     body.finish(out if out is POISON else out[0])
     if node.results is not None:
         wrong = out is POISON or not found or found[0] is POISON
-        bind(node.results, POISON if wrong else found[0].unflatten(out[1]), env)
+        give(node.results, POISON if wrong else found[0].unflatten(out[1]), env)
 
 
 def _strong(x: Any) -> Tracer:
