@@ -147,7 +147,8 @@ def type_name(dtype: DType, device: str) -> str:
     """Name of the legacy type of tensors, such as "mlc.FloatTensor"."""
     name = next((n for n, found in LEGACY.items() if found is dtype), f"Tensor of {dtype.name}")
     return f"mlc.{name}" if device == "cpu" else f"mlc.cuda.{name}"
-_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int64, float: float32, complex: complex64}
+_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
+"""As in PyTorch and numpy: the types themselves, while numbers of them become float32 and complex64."""
 
 
 def of_ir(type: ScalarType) -> DType:

@@ -166,3 +166,89 @@ def test_keyword_arguments_are_the_same_for_all_examples() -> None:
         return m.func.vmap(lambda x, w: (x * w).sum())(x, w=w)
 
     assert plain(f(mlc)) == plain(f(torch))
+
+
+def moved(m: Any, f: Callable[..., Any], training: bool) -> Any:
+    """The running statistics after a call of a function of a batch."""
+    x, mean, var = m.arange(24.0).reshape(4, 3, 2), m.zeros(3), m.ones(3)
+    y = f(m.nn.functional)(x, mean, var, None, None, training, 0.3)
+    return y.sum(2).round().abs(), (mean * 1000).round(), (var * 1000).round()
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm"])
+@pytest.mark.parametrize("training", [True, False])
+def test_running_statistics_are_written_to(name: str, training: bool) -> None:
+    assert plain(moved(mlc, lambda F: getattr(F, name), training)) == plain(
+        moved(torch, lambda F: getattr(F, name), training))
+
+
+def test_running_statistics_of_a_compiled_module() -> None:
+    class Own(mlc.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mean", mlc.zeros(3))
+            self.register_buffer("var", mlc.ones(3))
+
+        def forward(self, x: Any) -> Any:
+            return mlc.nn.functional.batch_norm(x, self.mean, self.var, training=True)
+
+    x, eager, compiled = mlc.arange(24.0).reshape(4, 3, 2), Own(), mlc.compile(Own())
+    for _ in range(2):
+        assert mlc.allclose(eager(x), compiled(x))
+    assert plain(dict(eager.named_buffers())["mean"]) == plain(dict(compiled.named_buffers())["mean"])
+
+
+OTHERS = [
+    lambda m: m.zeros(2, dtype=float), lambda m: m.ones(2).to(complex), lambda m: m.tensor([1.5]).to(int),
+    lambda m: m.histc(m.arange(108.0), 107), lambda m: m.histc(m.arange(42.0), 41, 0, 41),
+    lambda m: tuple(m.histogram(m.arange(108.0), 107)), lambda m: tuple(m.histogram(m.tensor([0.0, 0.3, 0.7]), 7)),
+    lambda m: m.nan_to_num(m.tensor([complex(float("nan"), 1), complex(2, float("-inf"))]), 5.0),
+    lambda m: m.nan_to_num(m.tensor([float("nan"), 1.0]), nan=None),
+    lambda m: m.any(m.tensor([[0, 3], [0, 0]], dtype=m.uint8), 1), lambda m: m.tensor([3], dtype=m.uint8).all(),
+    lambda m: m.all(m.tensor([[2, 3]], dtype=m.uint8), ()), lambda m: m.tensor([0, 3], dtype=m.int8).any(),
+    lambda m: m.tensor([1.0, float("nan"), 2.0, float("nan")]).median(0).indices,
+    lambda m: gradient(m, lambda x: m.nn.functional.grid_sample(
+        m.arange(9.0).reshape(1, 1, 3, 3), x.reshape(1, 1, 4, 2), "bilinear", "border", True),
+        -1.0, 1.0, 0.5, 1.0, 1.5, -0.5, 0.25, 0.5)[1].abs(),
+    lambda m: gradient(m, lambda x: m.nn.functional.embedding_bag(
+        m.tensor([0, 1, 2, 3, 3, 0]), x.reshape(4, 2), m.tensor([0, 3, 3, 5]), mode="max"),
+        1.0, 2.0, 1.0, 3.0, 1.0, 3.0, 0.0, -5.0),
+    *(lambda m, mode=mode, by=by: m.nn.functional.interpolate(
+        m.arange(49.0).reshape(1, -1, *[7] * len(by)) ** 2, scale_factor=by, mode=mode).round()
+      for mode in ("nearest", "nearest-exact") for by in ((1.1,), (2.1,), (1.1, 2.1), (1.1, 2.0))),
+    lambda m: m.nn.functional.interpolate(m.arange(49.0).reshape(1, 7, 7), scale_factor=1.1, mode="linear"),
+    lambda m: m.nn.functional.interpolate(m.arange(49.0).reshape(1, 1, 7, 7), scale_factor=1.1, mode="bilinear"),
+]
+
+
+@pytest.mark.parametrize("f", OTHERS, ids=range(len(OTHERS)))
+def test_others(f: Callable[[Any], Any]) -> None:
+    assert plain(f(mlc)) == plain(f(torch))
+
+
+def test_schedules_of_optimizers() -> None:
+    def rates(m: Any) -> Any:
+        schedulers = m.optim.lr_scheduler
+        rate = m.tensor(0.5)
+        by_tensor = m.optim.SGD([m.ones(1, requires_grad=True)], lr=rate)
+        halved = schedulers.StepLR(by_tensor, 1, 0.5)
+        by_tensor.step()
+        halved.step()
+        grown = m.optim.SGD([m.ones(1, requires_grad=True)], lr=0.5)
+        plateau = schedulers.ReduceLROnPlateau(grown, patience=0, factor=0.5)
+        grown.add_param_group({"params": [m.ones(1, requires_grad=True)], "lr": 4.0})
+        plateau.step(1.0)
+        plateau.step(1.0)
+        steps = schedulers.MultiStepLR(m.optim.SGD([m.ones(1, requires_grad=True)], lr=1.0), [1, 1, 3], 0.5)
+        state = torch.optim.lr_scheduler.MultiStepLR(torch.optim.SGD([torch.ones(1)], lr=1.0), [1, 1, 3]).state_dict()
+        steps.load_state_dict(state | {"gamma": 0.5})
+        found = [steps.optimizer.step() or steps.step() or steps.get_last_lr()[0] for _ in range(4)]
+        return (rate, by_tensor.param_groups[0]["lr"] is rate, *(g["lr"] for g in grown.param_groups), *found)
+
+    assert plain(rates(mlc)) == plain(rates(torch))
+    optimizer = mlc.optim.SGD([mlc.ones(1, requires_grad=True)], lr=0.5)
+    plateau = mlc.optim.lr_scheduler.ReduceLROnPlateau(optimizer, min_lr=[0.1], patience=0)
+    optimizer.add_param_group({"params": [mlc.ones(1, requires_grad=True)]})
+    plateau.step(1.0)
+    with pytest.raises(mlc.UserError, match="MLC0441"):
+        plateau.step(1.0)

@@ -144,8 +144,8 @@ class Scattering(TensorOp):
         raise NotImplementedError
 
     def _vjp_mul(self, ct: Value) -> tuple[Value, Value]:
-        """dx: ct times the product of the updates. du: ct * result / u, and if u is 0, ct times the other factors; of two
-        zeros the other one is among these, which makes the second derivative correct."""
+        """dx: ct times the product of the updates. du: ct * result / u, and if u is 0, ct times the other factors; if
+        one of these is 0, it is a factor, too, which makes the second derivative correct."""
         x, u = self.x, self.updates
         one, zero = full(1, x), full(0, x)
         dx = ct * self.scattered(full(1, x, x.type.shape), u, "mul")

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from mlc.dialects import tensor as T
 from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
@@ -56,10 +54,9 @@ def _even_edges(column: Tracer, count: Any, low: Any, high: Any) -> Tracer:
     low, high = (cast(tracer(x), column.type.dtype) for x in (low, high))
     same = low == high
     low, high = E.where(same, low - 0.5, low), E.where(same, high + 0.5, high)
-    steps = emit(T.Constant, np.arange(n + 1) / n)
-    edges = low + (high - low) * cast(steps, column.type.dtype)
-    last = tracer(emit(T.Iota, (n + 1,), 0, i64) == n)
-    return tracer(E.where(last, high, edges))
+    number = emit(T.Iota, (n + 1,), 0, i64)
+    step = (high - low) / n
+    return tracer(E.where(2 * number < n + 1, low + step * number, high - step * (n - number)))
 
 
 def _given_edges(bins: Tensor, x: Tracer) -> Tracer:

@@ -99,7 +99,7 @@ def native_batch_norm(input: Operand, weight: Operand, bias: Operand, running_me
                       training: bool, momentum: float, eps: float) -> Statistics:
     """Batch normalization, as `nn.functional.batch_norm`, and its statistics.
 
-    As there, running statistics are not changed.
+    Unlike there, running statistics are not changed.
 
     Args:
         input: Tensor of shape (n, channels, ...).
@@ -123,7 +123,7 @@ def native_batch_norm(input: Operand, weight: Operand, bias: Operand, running_me
         tensor([2.], dtype=mlc.float32)
     """
     x = tracer(input)
-    out = batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
+    out = batch_norm(x, running_mean, running_var, weight, bias, training, eps=eps)
     if not training:
         nothing = full(0, floating(x), [0])
         return out, nothing, nothing

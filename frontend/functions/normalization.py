@@ -61,34 +61,8 @@ def _channels(input: Operand, name: str) -> tuple[Tracer, Tracer]:
 
 @operation()
 def batch_norm(input: Operand, running_mean: Operand = None, running_var: Operand = None, weight: Operand = None,
-               bias: Operand = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias for each channel, dimension 1 (Ioffe and Szegedy 2015).
-
-    In training mean and variance (without Bessel's correction) are those of the batch, otherwise the running ones.
-    Unlike PyTorch's, the function changes no running statistics: `nn.BatchNorm1d` and its like keep them. Statistics of
-    narrow floats are computed in float32.
-
-    Args:
-        input: Tensor of shape (n, channels, ...); integers become float32.
-        running_mean: Mean for each channel, of shape (channels,); None to take those of the input.
-        running_var: Variance for each channel, likewise.
-        weight: Factor for each channel; None for 1.
-        bias: Summand for each channel; None for 0.
-        training: Whether to take the statistics of the batch.
-        momentum: Accepted for PyTorch's sake; it has no effect.
-        eps: Added to the variance.
-
-    Returns:
-        Tensor of the shape and dtype of `input`.
-
-    Raises:
-        UserError: `input` has fewer than 2 dimensions (MLC0364), or a parameter is not of shape (channels,) (MLC0367).
-
-    Example:
-        >>> nn.functional.batch_norm(mlc.tensor([[1.0], [3.0]]), training=True)
-        tensor([[-0.999995],
-                [ 0.999995]], dtype=mlc.float32)
-    """
+               bias: Operand = None, training: bool = False, *, eps: float = 1e-5) -> Tensor:
+    """`nn.functional.batch_norm`, without a change of the running statistics."""
     x, wide = _channels(input, "batch_norm")
     if training or running_mean is None or running_var is None:
         axes = tuple(a for a in range(x.ndim) if a != 1)
@@ -124,36 +98,11 @@ def moved_statistics(input: Operand, mean: Operand, var: Operand, keep: Operand,
 
 @operation()
 def instance_norm(input: Operand, running_mean: Operand = None, running_var: Operand = None, weight: Operand = None,
-                  bias: Operand = None, use_input_stats: bool = True, momentum: float = 0.1,
-                  eps: float = 1e-5) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias for each channel of each image.
-
-    The method is that of Ulyanov, Vedaldi and Lempitsky 2016.
-
-    Args:
-        input: Tensor of shape (n, channels, *image); integers become float32.
-        running_mean: Mean for each channel, of shape (channels,); None to take those of the input.
-        running_var: Variance for each channel, likewise.
-        weight: Factor for each channel; None for 1.
-        bias: Summand for each channel; None for 0.
-        use_input_stats: Whether to take the statistics of each image; otherwise it is `batch_norm` with the running
-            ones.
-        momentum: Accepted for PyTorch's sake; it has no effect.
-        eps: Added to the variance.
-
-    Returns:
-        Tensor of the shape and dtype of `input`.
-
-    Raises:
-        UserError: `input` has fewer than 3 dimensions (MLC0364), or a parameter is not of shape (channels,) (MLC0367).
-
-    Example:
-        >>> nn.functional.instance_norm(mlc.tensor([[[1.0, 3.0]]]))
-        tensor([[[-0.999995,  0.999995]]], dtype=mlc.float32)
-    """
+                  bias: Operand = None, use_input_stats: bool = True, *, eps: float = 1e-5) -> Tensor:
+    """`nn.functional.instance_norm`, without a change of the running statistics."""
     x, wide = _channels(input, "instance_norm")
     if not use_input_stats:
-        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+        return batch_norm(x, running_mean, running_var, weight, bias, False, eps=eps)
     if x.ndim < 3:
         raise UserError(f"instance_norm needs at least 3 dimensions, found {x.ndim}", code="MLC0364")
     out = emit(T.Standardize, wide, tuple(range(2, x.ndim)), eps)

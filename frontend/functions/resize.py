@@ -86,7 +86,7 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
                             symbols=sizes.symbols(n))
         if mode not in LINEAR:
             wide = _nearest(wide, 2 + i, n, o, scale, mode)
-        elif n != o or scale != 1:
+        elif n != o or (scale != 1 and (antialias or mode == "bicubic")):      # PyTorch copies a size that stays
             wide = _mixed(wide, 2 + i, *taps(n, o, scale, bool(align_corners), mode == "bicubic"))
     return cast(wide, x.type.dtype)
 
@@ -196,8 +196,10 @@ def _known(n: Dim) -> int:
 
 
 def _nearest(x: Tracer, at: int, n: int, o: int, scale: float, mode: str) -> Tracer:
-    """Nearest-neighbour resampling along a dimension, by the left edge of each pixel, or with "-exact" its centre."""
-    if o % n == 0 and scale == n / o:
+    """Nearest-neighbour resampling along a dimension, by the left edge of each pixel, or with "-exact" its centre. By
+    the left edge, a size of an image of two dimensions that stays or doubles does so whatever the scale is, as in
+    PyTorch."""
+    if o % n == 0 and (scale == n / o or (mode == "nearest" and x.ndim == 4 and o in (n, 2 * n))):
         wide = broadcast_to(reshape(x, [*x.shape[: at + 1], 1, *x.shape[at + 1:]]),
                             [*x.shape[: at + 1], o // n, *x.shape[at + 1:]])
         return reshape(wide, [*x.shape[:at], o, *x.shape[at + 1:]])

@@ -117,7 +117,8 @@ def _inside(at: Tensor, n: int, padding: str, align: bool) -> Tensor:
             flips = E.detach(E.floor(distance / span))
             rest = distance - flips * span
             at = E.where(E.remainder(flips, 2.0) == 0, rest + low, span - rest + low)
-    return E.clamp(at, 0.0, n - 1.0)
+    inside = (at > 0.0) & (at < n - 1.0)                   # at the border itself there is no derivative, as in PyTorch
+    return E.where(inside, at, E.detach(E.clamp(at, 0.0, n - 1.0)))
 
 
 def _pixel(at: Tensor, n: int, padding: str, align: bool, weight: Any) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.functions import create, normalization
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.running_statistics import statistics_of_images
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
@@ -338,9 +338,7 @@ class _InstanceNorm(_Tracking):
         self.check_channels(x.shape[1])
         of_image = self.training or not self.track_running_stats or self.running_mean is None
         if self.training and self.track_running_stats and self.running_mean is not None:
-            axes = tuple(range(2, len(x.shape)))
-            wide = x.float() if x.dtype.itemsize < 4 else x
-            self.track(R.mean(R.mean(wide, axes), 0), R.mean(R.var(wide, axes), 0), self.momentum or 0.0)
+            self.track(*statistics_of_images(x), self.momentum or 0.0)
         return normalization.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, of_image,
                                            eps=self.eps)
 

@@ -100,9 +100,7 @@ from mlc.frontend.functions.neural import (
     threshold_,
 )
 from mlc.frontend.functions.normalization import (
-    batch_norm,
     group_norm,
-    instance_norm,
     local_response_norm,
     scaled_dot_product_attention,
 )
@@ -145,6 +143,7 @@ from mlc.frontend.functions.resize import (
     upsample_bilinear,
     upsample_nearest,
 )
+from mlc.frontend.functions.running_statistics import batch_norm, instance_norm
 from mlc.frontend.functions.sampling import affine_grid, grid_sample
 from mlc.frontend.functions.shape import pad
 from mlc.frontend.functions.trigonometry import tanh

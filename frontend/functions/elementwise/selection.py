@@ -28,8 +28,8 @@ def nan_to_num(input: Operand, nan: Operand = 0.0, posinf: Operand = None, negin
     """The elements with NaN and infinities replaced by finite numbers.
 
     Args:
-        input: Tensor or number; integers and bools stay as they are.
-        nan: Number or tensor in place of NaN.
+        input: Tensor or number; integers and bools stay as they are, and of complex numbers each part is replaced.
+        nan: Number or tensor in place of NaN; 0 if None.
         posinf: That in place of inf; the greatest finite number of the dtype by default.
         neginf: That in place of -inf; the least finite number of the dtype by default.
 
@@ -41,8 +41,12 @@ def nan_to_num(input: Operand, nan: Operand = 0.0, posinf: Operand = None, negin
         tensor([1., 0., 9.], dtype=mlc.float32)
     """
     x = tracer(input)
+    if x.type.dtype.is_complex:
+        parts = (nan_to_num(emit(part, x), nan, posinf, neginf) for part in (T.Real, T.Imag))
+        return emit(T.Complex, *map(tracer, parts))  # type: ignore[no-any-return]
     if not x.type.dtype.is_float:
         return x
+    nan = 0.0 if nan is None else nan
     largest = LARGEST[x.type.dtype]
     out = where(isnan(x), nan, x)
     out = where(x == math.inf, largest if posinf is None else posinf, out)

@@ -196,15 +196,26 @@ def _of_offsets(rows: Tracer, counted: Tracer | None, starts: Tracer, mode: str,
     bag = E.where(inside, place, 0)
     zeros = full(0, rows, [bags, features])
     if mode == "max":
-        index = broadcast_to(reshape(tracer(bag), [count, 1]), [count, features])
-        least = full(-math.inf, rows, [bags, features])
-        highest = scatter_reduce(least, 0, index, E.where(counts, rows, -math.inf), "amax")
-        return E.where(highest == -math.inf, 0.0, highest)
+        return _first_max_of_bags(rows, counts, tracer(bag), bags)
     total = index_add(zeros, 0, bag, E.where(counts, rows, 0.0))
     if mode == "sum":
         return total
     members = index_add(full(0, rows, [bags, 1]), 0, bag, cast(counts, rows.type.dtype))
     return total / E.maximum(members, 1.0)
+
+
+def _first_max_of_bags(rows: Tracer, counts: Tracer, bag: Tracer, bags: Any) -> Tensor:
+    """The maxima of the rows that count, by bag; the gradient of each goes to the first row that has it."""
+    count, features = rows.shape
+    index = broadcast_to(reshape(bag, [count, 1]), [count, features])
+    kept = tracer(E.detach(E.where(counts, rows, -math.inf)))
+    highest = scatter_reduce(full(-math.inf, rows, [bags, features]), 0, index, kept, "amax")
+    number = broadcast_to(emit(T.Iota, (count, 1), 0, i64), [count, features])
+    has = (kept == emit(T.TakeAlong, tracer(highest), index, 0)) & counts
+    none = full(count, number, [bags, features])
+    first = tracer(scatter_reduce(none, 0, index, E.where(has, number, count), "amin"))
+    found = emit(T.TakeAlong, rows, tracer(E.clamp(first, 0, count - 1)), 0)
+    return E.where(first == count, 0.0, found)
 
 
 OPERATIONS["embedding"], OPERATIONS["embedding_bag"] = embedding, embedding_bag

@@ -15,7 +15,7 @@ from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.types import i64
+from mlc.ir.types import i64, ui8
 
 
 def kept(x: Tensor, like: Tracer, over: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -125,6 +125,13 @@ def _no_axis(dim: Dims) -> bool:
     return isinstance(dim, tuple | list) and not dim
 
 
+def _of_truths(cls: Any, input: Operand, dim: Dims, keepdim: bool) -> Tensor:
+    x = tracer(input)
+    truths = boolean(x)
+    found = truths if _no_axis(dim) else reduce_over(cls, truths, dim, keepdim)
+    return cast(tracer(found), ui8) if x.type.dtype == ui8 else found
+
+
 @operation()
 def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether some element over `dim` is not 0; False where there are none.
@@ -135,7 +142,7 @@ def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         keepdim: Whether reduced dimensions stay, with size 1.
 
     Returns:
-        Tensor of bools without the dimensions of `dim`.
+        Tensor without the dimensions of `dim`: of bools, or of uint8 if `input` is.
 
     Raises:
         UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
@@ -144,7 +151,7 @@ def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         >>> mlc.any(mlc.tensor([[0, 1], [0, 0]]), dim=1)
         tensor([ True, False], dtype=mlc.bool)
     """
-    return boolean(input) if _no_axis(dim) else reduce_over(T.ReduceAny, boolean(input), dim, keepdim)
+    return _of_truths(T.ReduceAny, input, dim, keepdim)
 
 
 @operation()
@@ -157,7 +164,7 @@ def all(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         keepdim: Whether reduced dimensions stay, with size 1.
 
     Returns:
-        Tensor of bools without the dimensions of `dim`.
+        Tensor without the dimensions of `dim`: of bools, or of uint8 if `input` is.
 
     Raises:
         UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
@@ -166,7 +173,7 @@ def all(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         >>> mlc.all(mlc.tensor([[0, 1], [2, 3]]), dim=1)
         tensor([False,  True], dtype=mlc.bool)
     """
-    return boolean(input) if _no_axis(dim) else reduce_over(T.ReduceAll, boolean(input), dim, keepdim)
+    return _of_truths(T.ReduceAll, input, dim, keepdim)
 
 
 @operation()

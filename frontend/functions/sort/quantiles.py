@@ -45,8 +45,8 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
         if ignore:
             some = E.maximum(_count(x, at) - nans - 1, 0) // 2
             position = tracer(some)
-        else:                                              # a NaN, which stands last
-            position = tracer(E.where(nans > 0, _count(x, at) - 1, position))
+        else:                                              # the first NaN: they stand last
+            position = tracer(E.where(nans > 0, _count(x, at) - nans, position))
     return shaped_like(element_at(x, position, at, keepdim and tracer(input).ndim > 0, argsort_along(x, at)), input)
 
 

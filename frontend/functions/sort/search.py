@@ -153,7 +153,7 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
         fail_unless(E.logical_and(E.isfinite(low), E.isfinite(high)), "histc: the range of the elements is not finite")
         same = low == high
         low, high = E.where(same, low - 1, low), E.where(same, high + 1, high)
-    place = E.floor((flat - low) / (high - low) * count)
+    place = E.floor((flat - low) * count / (high - low))      # exact for whole numbers
     place = E.where(flat == high, count - 1.0, place)
     inside = E.logical_and(flat >= low, flat <= high)
     at = cast(tracer(E.where(inside, place, -1.0)), i64)

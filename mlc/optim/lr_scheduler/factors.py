@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserTypeError
@@ -200,6 +202,12 @@ class MultiStepLR(_Decayed):
 
     def exponent(self, epoch: int) -> int:
         return bisect_right(self.milestones, epoch)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        found = state_dict.get("milestones")
+        if isinstance(found, Counter):                     # as PyTorch's class keeps them
+            state_dict = {**state_dict, "milestones": tuple(sorted(found.elements()))}
+        super().load_state_dict(state_dict)
 
 
 class ExponentialLR(_Decayed):

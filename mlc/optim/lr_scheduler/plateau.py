@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal
 
 from mlc.frontend.location import user_loc
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.optim.lr_scheduler.scheduler import LRScheduler, checked_optimizer, for_each_group, require
 from mlc.optim.optimizer import Optimizer
 
@@ -81,7 +81,15 @@ class ReduceLROnPlateau(LRScheduler):
 
         Returns:
             One rate for each group.
+
+        Raises:
+            UserError: The optimizer has more groups than `min_lr` rates (MLC0441).
         """
+        if len(self.min_lrs) < (count := len(self.optimizer.param_groups)):
+            if self.default_min_lr is None:
+                raise UserError(f"min_lr has {len(self.min_lrs)} rates, and the optimizer {count} groups",
+                                code="MLC0441", loc=user_loc(), hint="give one number for all, or append to min_lrs")
+            self.min_lrs = [self.default_min_lr] * count
         reduced = [max(lr * self.factor, least) for lr, least in zip(self._rates(), self.min_lrs)]
         return [new if lr - new > self.eps else lr for lr, new in zip(self._rates(), reduced)]
 

@@ -166,7 +166,10 @@ class LRScheduler:
     def _set(self, rates: Sequence[float]) -> None:
         """Set the learning rates of the groups."""
         for group, lr in zip(self.optimizer.param_groups, rates):
-            group["lr"] = lr
+            if isinstance(group["lr"], Tensor):            # which others may hold, too
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
         self._last_lr = self._rates()
 
     def _rates(self) -> list[float]:
