@@ -2,7 +2,8 @@
 
 Such a file is a zip archive of a pickle, `data.pkl`, and of one record of bytes for each storage, uncompressed. The
 pickle is interpreted (mlc/pickled_data.py); it may name what states of models, optimizers and schedulers consist of.
-Records are mapped into memory, and tensors that share a storage in the file share its memory.
+Records are mapped into memory, and tensors that share a storage in the file share its memory. Those that
+PyTorch would conjugate or negate when it reads them share another copy of it.
 """
 
 from __future__ import annotations
@@ -102,13 +103,14 @@ def _refuse(what: str) -> UserError:
 # -- the archive ------------------------------------------------------------------------------------------------------
 @dataclass
 class _Stored:
-    """A storage: its bytes, the device it was on, its dtype or None, and the tensors made of it."""
+    """A storage: its bytes, the device it was on, its dtype or None, the tensors made of it, and what others read."""
 
     raw: Raw
     location: str
     dtype: DType | None
     tensors: list[Tensor] = field(default_factory=list)
     shared: Storage | None = None
+    changed: dict[tuple[DType, bool, bool], _Stored] = field(default_factory=dict)
 
 
 class _Archive:
@@ -189,8 +191,12 @@ class _Bytes(io.RawIOBase):
 
 
 # -- tensors ----------------------------------------------------------------------------------------------------------
-def _tensor(stored: Any, offset: Any, size: Any, stride: Any, dtype: DType | None, place: str | None) -> Tensor:
-    """The tensor of elements of a storage; those of one storage share its memory."""
+def _tensor(stored: Any, offset: Any, size: Any, stride: Any, dtype: DType | None, metadata: Any,
+            place: str | None) -> Tensor:
+    """The tensor of elements of a storage; those of one storage share its memory.
+
+    metadata  what PyTorch does to the elements when it reads them, or None
+    """
     if not isinstance(stored, _Stored) or not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise DamagedPickle("a tensor without a storage, size or stride")
     dtype = dtype or stored.dtype
@@ -198,6 +204,7 @@ def _tensor(stored: Any, offset: Any, size: Any, stride: Any, dtype: DType | Non
     if dtype is None or len(size) != len(stride) or any(type(n) is not int or n < 0 for n in numbers):
         raise DamagedPickle("a tensor whose sizes and strides make no sense")
     kind = dtype.dtype
+    stored = _read_as(stored, dtype, {} if metadata is None else metadata)
     if len(size) > _MAX_DIMENSIONS or max((*size, *stride), default=0) > _MAX_ELEMENTS or (
             Size(size).numel() > _MAX_ELEMENTS):
         raise _refuse(f"a tensor of shape {list(size)[:8]} has more dimensions or elements than tensors have here")
@@ -216,6 +223,25 @@ def _tensor(stored: Any, offset: Any, size: Any, stride: Any, dtype: DType | Non
     return out if where == "cpu" else out.to(where)
 
 
+def _read_as(stored: _Stored, dtype: DType, metadata: Any) -> _Stored:
+    """A storage with its elements conjugated or negated, which PyTorch does when it reads a tensor with these bits.
+
+    All of its elements, and once for all tensors: a tensor may have each of them many times.
+    """
+    if type(metadata) is not dict or not metadata.keys() <= {"conj", "neg"} or any(
+            type(x) is not bool for x in metadata.values()):
+        raise _refuse("a tensor with other metadata than that it is conjugated or negated")
+    conj, neg = metadata.get("conj", False), metadata.get("neg", False)
+    if not conj and not neg:
+        return stored
+    if (dtype, conj, neg) not in stored.changed:
+        x = stored.raw[:len(stored.raw) // dtype.dtype.itemsize * dtype.dtype.itemsize].copy().view(dtype.dtype)
+        x = np.conjugate(x) if conj else x
+        x = np.negative(x) if neg else x
+        stored.changed[dtype, conj, neg] = _Stored(x.view(np.uint8), stored.location, dtype)
+    return stored.changed[dtype, conj, neg]
+
+
 def _share(stored: _Stored, tensor: Tensor) -> None:
     """Register a tensor with its storage, which exists once there are two, or one that is not in row-major order."""
     stored.tensors.append(tensor)
@@ -231,15 +257,16 @@ def _share(stored: _Stored, tensor: Tensor) -> None:
 
 def _table(place: str | None) -> dict[str, Any]:
     """The names that a pickle of `torch.save` may have, and their meaning."""
-    def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, *rest: Any) -> Tensor:
-        out = _tensor(storage, offset, size, stride, None, place)
+    def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None,
+                metadata: Any = None) -> Tensor:
+        out = _tensor(storage, offset, size, stride, None, metadata, place)
         return out.requires_grad_() if requires_grad is True else out
 
     def rebuilt_as(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any,
-                   *rest: Any) -> Tensor:
+                   metadata: Any = None) -> Tensor:
         if not isinstance(dtype, DType):
             raise DamagedPickle("a tensor without a dtype")
-        out = _tensor(storage, offset, size, stride, dtype, place)
+        out = _tensor(storage, offset, size, stride, dtype, metadata, place)
         return out.requires_grad_() if requires_grad is True else out
 
     def parameter(data: Any, requires_grad: Any, *rest: Any) -> Tensor:

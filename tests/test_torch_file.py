@@ -78,6 +78,30 @@ def test_tensors_that_share_a_storage_share_memory(tmp_path: Path) -> None:
     assert refused.value.code == "MLC0752"
 
 
+def test_elements_that_torch_conjugates_or_negates_when_it_reads_them() -> None:
+    z = torch.tensor([[1 + 2j, 3 - 4j], [5j, -6]])
+    given = {"z": z, "conj": z.conj(), "row": z.conj()[1], "mH": z.mH, "repeated": z.conj()[0].expand(3, 2),
+             "empty": z[:0].conj(), "parameter": torch.nn.Parameter(z.mH)}
+    found = saved(given)
+    for name, x in given.items():
+        np.testing.assert_array_equal(found[name].detach().numpy(), x.detach().resolve_conj().numpy())
+    np.testing.assert_array_equal(saved(z.conj().imag).numpy(), [[-2, 4], [-5, 0]])
+    found["conj"][1, 0] = 7
+    assert found["row"][0].item() == 7 and found["z"][1, 0].item() == 5j
+
+
+@pytest.mark.parametrize("metadata", [{"conj": 1}, {"zero": True}, [1], "conj"], ids=str)
+def test_other_metadata_is_refused(metadata: Any) -> None:
+    class Stored:
+        def __reduce__(self) -> Any:
+            held = torch.storage.TypedStorage(wrap_storage=torch.ones(2).untyped_storage(), dtype=torch.float32,
+                                              _internal=True)
+            return torch._utils._rebuild_tensor_v2, (held, 0, (2,), (1,), False, OrderedDict(), metadata)
+    with pytest.raises(UserError) as found:
+        saved(Stored())
+    assert found.value.code == "MLC0747"
+
+
 def test_parameters_are_trained() -> None:
     w, b, x = saved([torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2), False),
                      torch.ones(2, requires_grad=True)])
