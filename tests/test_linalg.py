@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import mlc
+from mlc.ir.diag import UserError
 from tests.arrays import Array
 
 pytestmark = pytest.mark.usefixtures("execution")
@@ -224,7 +225,86 @@ def test_complex_matrices(name: str) -> None:
 @pytest.mark.parametrize(("x", "gradient"), [
     ([[1, 2], [2, 4]], [[4, -2], [-2, 1]]), ([[0, 0], [0, 0]], [[0, 0], [0, 0]]), ([[0]], [[1]]),
     ([[0, 1], [1, 0]], [[0, -1], [-1, 0]]), ([[1, 2, 3], [2, 4, 6], [3, 6, 9]], [[0] * 3] * 3),
-    ([[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 1]])])
+    ([[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 1]]), ([[0, 1], [0, 2]], [[2, 0], [-1, 0]]),
+    ([[0, 1, 2], [0, 3, 5], [0, 7, 1]], [[-32, 0, 0], [13, 0, 0], [-1, 0, 0]]), ([[0, 1], [0, 0]], [[0, 0], [-1, 0]])])
 def test_cofactors_of_singular_matrices(x: Any, gradient: Any) -> None:
-    found = mlc.grad(mlc.linalg.det)(mlc.tensor(x, dtype=mlc.float64))
+    value, found = mlc.value_and_grad(mlc.linalg.det)(mlc.tensor(x, dtype=mlc.float64))
+    assert float(value) == pytest.approx(np.linalg.det(x))
     np.testing.assert_allclose(found.numpy(), gradient, atol=1e-12)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_where_a_matrix_is_not_positive_definite() -> None:
+    """At the leading minor that LAPACK names; the columns before it are those of the factor."""
+    rng = np.random.default_rng(0)
+    near = rng.normal(size=(4, 4))
+    near = near @ near.T + np.eye(4)
+    x = np.stack([np.diag([1.0, 1, -1, 1]), np.diag([1.0, 0, 1, 1]), -np.eye(4), np.eye(4), near, near])
+    x[4, 2, 2] = -3
+    for upper in (False, True):
+        got = mlc.linalg.cholesky_ex(mlc.tensor(x), upper=upper)
+        want = torch.linalg.cholesky_ex(torch.from_numpy(x), upper=upper)
+        assert got.info.tolist() == want.info.tolist() == [3, 2, 1, 0, 3, 0]
+    factor = mlc.linalg.cholesky(mlc.tensor(x[4])).numpy()
+    assert (np.isnan(factor) == [[False, False, True, True]] * 4).all()
+    np.testing.assert_allclose(factor[:, :2], torch.linalg.cholesky_ex(torch.from_numpy(x[4])).L[:, :2].numpy())
+    hermitian = np.array([[2.0, 1j, 0], [-1j, 2, 0], [0, 0, -1]])
+    assert int(mlc.linalg.cholesky_ex(mlc.tensor(hermitian)).info) == 3
+    wide = np.eye(40, dtype=np.float32)
+    wide[37, 37] = -1
+    assert int(mlc.linalg.cholesky_ex(mlc.tensor(wide)).info) == 38
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_one_triangle_counts_for_the_rank() -> None:
+    x = [[1.0, 5.0], [1.0, 1.0]]
+    assert int(mlc.linalg.matrix_rank(mlc.tensor(x), hermitian=True)) == 1
+    assert int(mlc.linalg.matrix_rank(mlc.tensor([[0.0, 1], [1, 0]]), hermitian=True)) == 2
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_powers_of_integers_are_exact() -> None:
+    for name in ("int8", "uint8", "int32"):
+        got = mlc.linalg.vander(mlc.tensor([10, 3], dtype=name), N=12)
+        want = torch.linalg.vander(torch.tensor([10, 3], dtype=getattr(torch, name)), N=12)
+        assert got.dtype == mlc.int64 and got.tolist() == want.tolist()
+    power = mlc.linalg.matrix_power(mlc.tensor([[1, 1], [1, 0]]), 60)
+    assert power.tolist() == torch.linalg.matrix_power(torch.tensor([[1, 1], [1, 0]]), 60).tolist()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_signs_of_reflections_are_those_of_lapack() -> None:
+    x = [[0.0, 1.0], [3.0, 2.0], [4.0, 5.0]]
+    for got, want in zip(mlc.geqrf(mlc.tensor(x)), torch.geqrf(torch.tensor(x))):
+        np.testing.assert_allclose(np.array(got), want.numpy(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("ord", ["fro", "nuc"])
+def test_norms_of_matrices_are_none_of_vectors(ord: str) -> None:
+    for name in ("norm", "vector_norm"):
+        with pytest.raises((RuntimeError, TypeError, IndexError)):
+            getattr(torch.linalg, name)(torch.tensor([3.0, 4.0]), ord)
+        with pytest.raises(UserError, match="MLC0360"):
+            getattr(mlc.linalg, name)(mlc.tensor([3.0, 4.0]), ord)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_norms_in_wider_floats() -> None:
+    x = [[1.0, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 1e-3]]
+    calls: list[Any] = [
+        lambda m: m.linalg.vector_norm(m.tensor(x), 2, dtype=m.float64),
+        lambda m: m.linalg.norm(m.tensor(x), dtype=m.float64),
+        lambda m: m.linalg.matrix_norm(m.tensor(x), 1, dtype=m.float64)]
+    for call in calls:
+        got, want = call(mlc), call(torch)
+        assert str(got.dtype).removeprefix("mlc.") == str(want.dtype).removeprefix("torch.")
+        np.testing.assert_allclose(np.array(got), want.numpy(), rtol=1e-5, atol=1e-6)
+    mistakes: list[Any] = [lambda m: m.linalg.vector_norm(m.tensor(x), dtype=m.float16),
+                           lambda m: m.linalg.norm(m.tensor(x), dtype=m.int64),
+                           lambda m: m.linalg.matrix_norm(m.tensor(x), dtype=m.complex64)]
+    for mistake in mistakes:
+        with pytest.raises(RuntimeError):
+            mistake(torch)
+        with pytest.raises(UserError, match="MLC0359"):
+            mistake(mlc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any
@@ -40,7 +41,7 @@ from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ComplexType, TensorType, i64, to_numpy
+from mlc.ir.types import ComplexType, ScalarType, TensorType, i64, to_numpy
 
 
 class Factorisation(MatrixOp):
@@ -125,9 +126,8 @@ class Lu(Factorisation, name="tensor.lu"):
         m, n = lu.type.shape[-2:]
         k = pivots.type.shape[-1]
         square = part(lu, 0, k, 0, k)
-        least = float(np.finfo(to_numpy(square.type.dtype)).tiny) ** 0.5
         zero = compare("eq", _magnitude(square), full(0, _magnitude(square)))
-        square = on_diagonal(select(zero, full(least, square), square), square)
+        square = on_diagonal(select(zero, full(tiny_pivot(square.type.dtype), square), square), square)
         dl, du = tril(part(ct, 0, k, 0, k), strict=True), triu(part(ct, 0, k, 0, k))
         below = right = None
         if m != k:
@@ -145,6 +145,11 @@ class Lu(Factorisation, name="tensor.lu"):
         if right is not None:
             dx = tensor.Concat((dx, right), dx.type.rank - 1).result
         return [taken_rows(dx, tensor.ArgSort(order, order.type.rank - 1).result)]
+
+
+def tiny_pivot(dtype: ScalarType) -> float:
+    """The number in place of a pivot of 0 where a factorization is differentiated: its square can be represented."""
+    return math.sqrt(np.finfo(to_numpy(dtype)).tiny)
 
 
 def _exchanged(count: int, a: int, b: int) -> Array:

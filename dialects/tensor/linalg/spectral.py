@@ -93,7 +93,11 @@ class Eigh(MatrixOp, name="tensor.eigh"):
 
     def vjp(self, dw: Value, dv: Value) -> list[Value | None]:
         """v (diag(dw) + f * (v^T dv)) v^T, symmetrised, with f[i, j] = 1 / (w[j] - w[i]), or 0 for equal eigenvalues.
-        Giles, "Collected matrix derivative results", 2008, 3.1."""
+        Giles, "Collected matrix derivative results", 2008, 3.1.
+
+        v^T dv is symmetric for equal eigenvalues, whatever the function, so that their term is 0 / 0: it is 0 of
+        functions of v alone, which an infinite f would make NaN, and lost of functions of w and v.
+        """
         w, v = self.results
         inner = product(v, dv, left=True) * _inverse(row_vector(w) - column_vector(w))
         inner = on_diagonal(broadcast_to(row_vector(dw), inner.type.shape), inner)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, compare, full, reshape, select
+from mlc.dialects.tensor.base import Array, compare, full, select
 from mlc.dialects.tensor.control import for_loop, from_index
 from mlc.dialects.tensor.linalg import embedding
 from mlc.dialects.tensor.linalg.matrices import (
@@ -16,6 +16,7 @@ from mlc.dialects.tensor.linalg.matrices import (
     batched,
     blocks,
     columns,
+    diagonal,
     first,
     mt,
     on_diagonal,
@@ -24,6 +25,7 @@ from mlc.dialects.tensor.linalg.matrices import (
     piece,
     product,
     put,
+    row_vector,
     rows,
     symmetric,
     tril,
@@ -115,7 +117,7 @@ def solve_block(a: Value, b: Value) -> Value:
 class Cholesky(MatrixOp, name="tensor.cholesky"):
     """result = the lower triangular l with l l^T = (x + x^T) / 2 and a positive diagonal
 
-    All elements are NaN if the matrix is not positive definite.
+    If it is not positive definite, columns are NaN from the first on whose leading minor is not positive.
 
         %r = tensor.cholesky %x : tensor<Bx3x3xf32>
     """
@@ -127,10 +129,16 @@ class Cholesky(MatrixOp, name="tensor.cholesky"):
         return self.square()
 
     def each(self, x: Array) -> Any:
-        try:
-            return np.linalg.cholesky((x + x.conj().T) / 2)
-        except np.linalg.LinAlgError:
-            return np.full(x.shape, np.nan)
+        x = (x + x.conj().T) / 2
+        out = np.full(x.shape, np.nan, x.dtype)
+        for j in range(len(x)):
+            row = out[j, :j]
+            square = x[j, j].real - (row @ row.conj()).real
+            if not square > 0:
+                break
+            out[:j, j], out[j, j] = 0, np.sqrt(square)
+            out[j + 1:, j] = (x[j + 1:, j] - out[j + 1:, :j] @ row.conj()) / out[j, j]
+        return out
 
     def decompose(self) -> Value:
         x = batched(symmetric(self.x))
@@ -150,8 +158,7 @@ class Cholesky(MatrixOp, name="tensor.cholesky"):
 
             lower, = for_loop(0, wide, [full(0, x, x.type.shape)], step, block)
             lower = first(lower, n, n)
-        wrong = tensor.ReduceAny(tensor.IsNan(lower).result, (1, 2)).result
-        failed = reshape(wrong, (lower.type.shape[0], 1, 1))
+        failed = row_vector(tensor.IsNan(diagonal(lower)).result)          # a pivot of NaN makes all that follow NaN
         return unbatched(select(failed, full(float("nan"), lower), lower), self.x.type.shape[:-2])
 
     def vjp(self, ct: Value) -> list[Value | None]:

@@ -79,8 +79,8 @@ def cholesky_ex(input: Operand, *, upper: bool = False, check_errors: bool = Fal
         check_errors: Accepted for PyTorch's sake; no error is raised.
 
     Returns:
-        Named tuple of `L`, which is NaN for a matrix that is not positive definite, and `info`, int32 of shape (...):
-        0, or the order of the first leading minor that is not positive.
+        Named tuple of `L`, and `info`, int32 of shape (...): 0, or the order of the first leading minor that is not
+        positive, from whose column on `L` is NaN.
 
     Raises:
         UserError: `input` is no matrix (MLC0364) or not square (MLC0367).
@@ -90,7 +90,7 @@ def cholesky_ex(input: Operand, *, upper: bool = False, check_errors: bool = Fal
         tensor(0, dtype=mlc.int32)
     """
     factor = cholesky(input, upper=upper)
-    return CholeskyEx(factor, _first(E.logical_not(diagonal(factor, 0, -2, -1) > 0)))
+    return CholeskyEx(factor, _first(E.logical_not(E.abs(diagonal(factor, 0, -2, -1)) > 0)))
 
 
 @operation(name="linalg.inv_ex", autocast="fp32")

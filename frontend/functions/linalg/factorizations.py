@@ -68,7 +68,8 @@ class Lu(NamedTuple):
 def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
     """The Cholesky factor: the lower triangular L with input = L L^T and a positive diagonal.
 
-    A matrix that is not positive definite gives NaN, where PyTorch raises an error. The derivative is symmetric.
+    A matrix that is not positive definite gives NaN, where PyTorch raises an error: in the columns from the first on
+    whose leading minor is not positive. The derivative is symmetric.
 
     Args:
         input: Tensor of floats of shape (..., n, n), of which only the lower triangle counts.
@@ -119,7 +120,10 @@ def qr(A: Operand, mode: str = "reduced") -> Qr:
 def eigh(A: Operand, UPLO: str = "L") -> Eigh:
     """Eigenvalues, in ascending order, and eigenvectors of symmetric matrices: A = V diag(w) V^T.
 
-    Derivatives of eigenvectors are infinite where eigenvalues are equal. Signs of eigenvectors are not fixed.
+    Signs of eigenvectors are not fixed, nor which vectors of the space of equal eigenvalues are given. Their derivative
+    leaves out its terms 1 / (w[j] - w[i]) where these are equal: it is that of functions of such spaces, as V V^T of
+    some columns of V, and that of no function which combines the vectors with a function of w, as V sqrt(w) V^T. In
+    PyTorch both are NaN.
 
     Args:
         A: Tensor of floats of shape (..., n, n), of which only one triangle counts.
@@ -173,8 +177,8 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
 def svd(A: Operand, full_matrices: bool = True) -> Svd:
     """The singular value decomposition: A = U diag(S) Vh with orthonormal U and Vh, and S in descending order.
 
-    Derivatives reach the first min(m, n) columns of U and rows of Vh, and are infinite where singular values are equal.
-    Signs of singular vectors are not fixed.
+    Derivatives reach the first min(m, n) columns of U and rows of Vh, and leave out terms 1 / (S[j] - S[i]) of equal
+    singular values, as those of `eigh`. Signs of singular vectors are not fixed.
 
     Args:
         A: Tensor of floats of shape (..., m, n).

@@ -136,7 +136,7 @@ def _reflection(column: Tensor, at: int) -> tuple[Tensor, Tensor, Tensor]:
     squares = R.sum(rest * rest, -1)
     zero = squares == 0
     size = E.sqrt(E.where(zero, 1.0, first * first + squares))
-    beta = E.where(zero, first, E.where(first > 0, -size, size))
+    beta = E.where(zero, first, E.where(first < 0, size, -size))
     tau = E.where(zero, 0.0, (beta - first) / E.where(zero, 1.0, beta))
     scaled = rest / reshape(tracer(E.where(zero, 1.0, first - beta)), [*x.shape[:-1], 1])
     one = cast(tracer(emit(T.Iota, x.shape[-1:], 0, i64) == at), x.type.dtype)

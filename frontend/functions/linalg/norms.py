@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
+from mlc.dialects.tensor.linalg.elimination import tiny_pivot
+from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.axes import axis
+from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import diagonal
-from mlc.frontend.functions.linalg.factorizations import svdvals
+from mlc.frontend.functions.linalg.factorizations import eigvalsh, svdvals
 from mlc.frontend.functions.linalg.matrices import as_matrix, as_square
 from mlc.frontend.functions.linalg.solving import inv, least_nonzero
 from mlc.frontend.functions.shape import movedim
 from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Dims, Operand, Tensor
+from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
@@ -59,7 +62,11 @@ def det(A: Operand) -> Tensor:
     """
     a = as_square(A, complex=True)
     packed, pivots, _ = emit(T.Lu, a)
-    return R.prod(diagonal(packed, 0, -2, -1), -1) * cast(tracer(_parity(pivots)), a.type.dtype)
+    line = tracer(diagonal(packed, 0, -2, -1))
+    # the derivative takes a pivot of 0 as the same tiny number as that of the factorization, which cancels
+    product = R.prod(line + cast(tracer(line == 0), a.type.dtype) * tiny_pivot(a.type.dtype), -1)
+    product = E.where(R.any(line == 0, -1), product - E.detach(product), product)
+    return product * cast(tracer(_parity(pivots)), a.type.dtype)
 
 
 @operation(name="linalg.slogdet")
@@ -120,7 +127,7 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
         atol: Absolute bound, a number or a tensor of shape (...); 0 by default.
         rtol: Relative bound, likewise; by default max(m, n) times the epsilon of the dtype, or 0 where `atol` is above
             0.
-        hermitian: Accepted for PyTorch's sake; the result is the same.
+        hermitian: Whether A is symmetric, and given by its lower triangle.
 
     Returns:
         Tensor of int64 of shape (...).
@@ -133,12 +140,28 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
         tensor(1, dtype=mlc.int64)
     """
     a = as_matrix(A, complex=True)
-    s = tracer(svdvals(a))
+    s = tracer(E.abs(eigvalsh(a)) if hermitian else svdvals(a))
     return R.sum(s > least_nonzero(a, s, atol, rtol), -1)
 
 
+def _floats(x: Operand, dtype: DTypeLike) -> Tracer:
+    """The operand of a norm, converted to `dtype` if that is given."""
+    given = tracer(x)
+    own = given.type.dtype
+    if dtype is None:
+        return floating(given)
+    wanted = as_ir(dtype)
+    narrow = own.is_inexact and promote(own, wanted) != wanted
+    if narrow or not wanted.is_inexact or wanted.is_complex != own.is_complex:
+        raise UserError(f"dtype = {wanted} for a norm of elements of {own}", code="MLC0359",
+                        hint="a norm is computed in floats at least as wide as the elements, complex ones of complex "
+                             "elements")
+    return cast(given, wanted)
+
+
 @operation(name="linalg.vector_norm", autocast="fp32_on_cuda")
-def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = False, *,
+                dtype: DTypeLike = None) -> Tensor:
     """(sum_i |x[i]| ** ord) ** (1 / ord), the vector norm of the elements over `dim`.
 
     As `mlc.norm`, also of integers, which become float32.
@@ -148,18 +171,22 @@ def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = Fals
         ord: The exponent; inf and -inf give the greatest and the least |x[i]|, 0 the number of elements that are not 0.
         dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
         keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype that elements are converted to before, at least as wide; by default their own.
 
     Returns:
         Tensor of floats without the dimensions of `dim`.
 
     Raises:
-        UserError: `dim` is out of range (MLC0356), or `ord` is no number (MLC0360).
+        UserError: `dim` is out of range (MLC0356), `ord` is no number (MLC0360), or `dtype` is too narrow (MLC0359).
 
     Example:
         >>> mlc.linalg.vector_norm(mlc.tensor([3.0, 4.0]))
         tensor(5., dtype=mlc.float32)
     """
-    return R.norm(floating(x), ord, dim, keepdim)
+    if isinstance(ord, str):
+        raise UserError(f"ord = {ord!r} is no norm of vectors", code="MLC0360",
+                        hint="use a number, or mlc.linalg.matrix_norm")
+    return R.norm(_floats(x, dtype), ord, dim, keepdim)
 
 
 def _greatest(x: Tensor) -> Tensor:
@@ -168,7 +195,8 @@ def _greatest(x: Tensor) -> Tensor:
 
 
 @operation(name="linalg.matrix_norm", autocast="fp32_on_cuda")
-def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
+def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *,
+                dtype: DTypeLike = None) -> Tensor:
     """A norm of matrices.
 
     Frobenius: sqrt(sum_ij |A[i, j]|^2). Each matrix of a batch has its own norm. `mlc.linalg.vector_norm` is the norm
@@ -181,19 +209,20 @@ def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), kee
             singular value.
         dim: The two dimensions of the matrices; negative ones count from the last.
         keepdim: Whether these dimensions stay, with size 1.
+        dtype: As of `vector_norm`.
 
     Returns:
         Tensor of floats without the two dimensions.
 
     Raises:
-        UserError: `dim` names no two dimensions (MLC0357), or one is out of range (MLC0356), or `ord` is none of these
-            (MLC0360).
+        UserError: `dim` names no two dimensions (MLC0357), or one is out of range (MLC0356), `ord` is none of these
+            (MLC0360), or `dtype` is too narrow (MLC0359).
 
     Example:
         >>> mlc.linalg.matrix_norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc")
         tensor(7., dtype=mlc.float32)
     """
-    x = floating(A)
+    x = _floats(A, dtype)
     if len(dim) != 2:
         raise UserError(f"dim = {tuple(dim)}, expected two dimensions", code="MLC0357")
     a, b = (axis(d, x.ndim) for d in dim)
@@ -221,7 +250,7 @@ def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), kee
 
 
 @operation(name="linalg.norm", autocast="fp32_on_cuda")
-def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
     """A vector norm, or a norm of matrices where `ord` is given for two dimensions.
 
     Args:
@@ -229,13 +258,14 @@ def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -
         ord: As in `vector_norm` or `matrix_norm`; None for the 2-norm of the elements.
         dim: One dimension for vectors, two for matrices; None for all.
         keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: As of `vector_norm`.
 
     Returns:
         Tensor of floats without the dimensions of `dim`.
 
     Raises:
-        UserError: `ord` is given for more than two dimensions without `dim` (MLC0364) or is no norm (MLC0360), or `dim`
-            is out of range (MLC0356).
+        UserError: `ord` is given for more than two dimensions without `dim` (MLC0364) or is no norm (MLC0360), `dim`
+            is out of range (MLC0356), or `dtype` is too narrow (MLC0359).
 
     Example:
         >>> mlc.linalg.norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]))
@@ -243,7 +273,7 @@ def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -
         >>> mlc.linalg.norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]), 2)
         tensor(4., dtype=mlc.float32)
     """
-    x = floating(A)
+    x = _floats(A, dtype)
     both = isinstance(dim, tuple | list) and len(dim) == 2
     if ord is not None and (both or (dim is None and x.ndim == 2)):
         pair = (dim[0], dim[1]) if isinstance(dim, tuple | list) else (-2, -1)

@@ -24,7 +24,7 @@ def matrix_power(A: Operand, n: int) -> Tensor:
     It takes about log2(n) products, by repeated squaring.
 
     Args:
-        A: Tensor of shape (..., m, m); integers become float32.
+        A: Tensor of shape (..., m, m); integers become float32 for a negative n, and bools for any.
         n: Python integer.
 
     Returns:
@@ -38,7 +38,9 @@ def matrix_power(A: Operand, n: int) -> Tensor:
         tensor([[1., 3.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    a, power = as_square(A, complex=True), plain_int(n, "n")
+    given, a, power = tracer(A), as_square(A, complex=True), plain_int(n, "n")
+    if power >= 0 and not given.type.dtype.is_inexact and not given.type.dtype.is_bool:
+        a = given
     if power == 0:
         return broadcast_to(identity_like(a.shape[-1], a), a.shape)
     base: Tensor = a if power > 0 else inv(a)

@@ -105,7 +105,7 @@ def vander(x: Operand, *, N: int | None = None) -> Tensor:
         N: Number of columns, at least 2; n by default.
 
     Returns:
-        Tensor of shape (..., n, N) and the dtype of `x`; bools become int64.
+        Tensor of shape (..., n, N) and the dtype of `x`; integers and bools become int64.
 
     Raises:
         UserError: `x` has no dimension and `N` is not given (MLC0364), or `N` is below 2 (MLC0358) or not known
@@ -118,7 +118,7 @@ def vander(x: Operand, *, N: int | None = None) -> Tensor:
                 [1, 3, 9]], dtype=mlc.int64)
     """
     base = tracer(x)
-    base = cast(base, i64) if base.type.dtype.is_bool else base
+    base = base if base.type.dtype.is_inexact else cast(base, i64)
     base = reshape(base, [1]) if N is not None and not base.ndim else base
     count = base.shape[axis(-1, base.ndim, scalar=False)] if N is None else plain_int(N, "N")
     if not isinstance(count, int):
