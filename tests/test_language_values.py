@@ -9,6 +9,7 @@ import pytest
 
 import mlc
 from mlc.frontend.language import ProgramError, load
+from mlc.ir.diag import UserError
 
 pytestmark = pytest.mark.usefixtures("execution")
 
@@ -249,3 +250,62 @@ def test_declared_values_of_buffers_are_kept(program: Any) -> None:
                 "        return x * n\n")
     m = p.M()
     assert (m(mlc.tensor(3.0)).item(), m.n.item()) == (6, 2)
+
+
+# -- values never change ----------------------------------------------------------------------------------------------
+def test_functions_that_write_to_arguments_are_refused(wrong: Any) -> None:
+    text = "def f(x: f32[4, 2], i: i64[1], m: f32[2], v: f32[2]):\n    y = {}\n    return m\n"
+    for call in ("batch_norm(x, m, v, training=true)", "nn.functional.batch_norm(x, m, v, none, none, true)",
+                 "x.batch_norm(m, v, training=true)", "native_batch_norm(x, none, none, m, v, true, 0.1, 1e-5)",
+                 "instance_norm(x[none].mT, m, v)", "embedding(i, x, max_norm=1.0)", "embedding_bag(i, x, i, 1.0)"):
+        error, = wrong(text.format(call))
+        assert error.startswith("2:") and "MLC0629" in error and error.endswith(
+            "the values of a program never change"), error
+    assert wrong(text.format("nn.functional.relu_(x)")) == ["2:23 MLC0622 nn.functional has no relu_ for programs"]
+
+
+def test_functions_that_could_write_to_arguments_but_do_not(program: Any) -> None:
+    p = program("def f(x: f32[4, 2], i: i64[1], m: f32[2], v: f32[2]):\n    bn = batch_norm\n"
+                "    return bn(x, m, v), batch_norm(x, training=true), x.batch_norm(m, v), embedding(i, x), "
+                "instance_norm(x.T[none]), optim.clip_by_global_norm(x, 1.0)\n")
+    x = mlc.tensor(np.arange(8, dtype=np.float32).reshape(4, 2))
+    results = p.f(x, mlc.tensor([1]), mlc.zeros(2), mlc.ones(2))
+    np.testing.assert_allclose(results[0], x.numpy() / np.sqrt(1 + 1e-5), rtol=1e-5)
+    np.testing.assert_array_equal(results[2], results[0])
+
+
+# -- declared sizes and numbers ---------------------------------------------------------------------------------------
+def test_sizes_of_later_parameters_are_compared(program: Any, wrong: Any) -> None:
+    """A size of several names, or of one that it does not determine, is compared when the names are known."""
+    call = "def f(x: f32[{}], a: f32[2], b: f32[3]) -> f32 = {}\n"
+    for size, right in (("N + M", 5), ("N * N", 4), ("N // 2", 1), ("M - N", 1)):
+        text = f"def g(x: f32[{size}], a: f32[N], b: f32[M]) -> f32 = sum(x)\n"
+        assert program(text + call.format(right, "g(x, a, b)")).f(
+            np.ones(right, np.float32), vector(1, 2), vector(1, 2, 3)).item() == right
+        error, = wrong(text + call.format(7, "g(x, a, b)"))
+        assert f"2:49 MLC0626 g: x is f32[7], declared f32[{size}], where " in error
+    text = "def g(p: (f32[N + M], f32[N]), b: f32[M]) -> f32 = sum(p[0])\n"
+    assert "part 0 of p is f32[7], declared f32[N + M], where N is 2, M is 3" in wrong(
+        text + call.format(7, "g((x, a), b)"))[0]
+
+
+def test_sizes_are_not_negative(program: Any, wrong: Any) -> None:
+    assert wrong("def g(x: f32[N + 3]) -> f32 = sum(x) * N\ndef f(x: f32[1]) -> f32 = g(x)\n") == [
+        "2:27 MLC0626 g: x is f32[1], declared f32[N + 3]"]
+    with pytest.raises(UserError, match=r"MLC0626.*x is f32\[0\], declared f32\[N \+ 1\]"):
+        program("def f(x: f32[N + 1]) -> i64 = cast(0, i64) + N\n").f(vector())
+
+
+def test_numbers_fit_their_declared_type(program: Any, wrong: Any) -> None:
+    for value in ("u8 = -1", "u8 = 300", "i32 = 2 ** 40", "i64 = 0.5", "bool = 2", "i8 = -129"):
+        number = value.partition(" = ")[0]
+        assert "MLC0626" in wrong(f"def f(x: f32) -> f32:\n    y: {value}\n    return x + y\n")[0], value
+        assert "MLC0626" in wrong(f"def f(x: f32, y: {value}) -> f32 = x + y\n")[0], value
+        for kind in ("", "buffer "):
+            assert "MLC0626" in wrong(f"model M:\n    {kind}y: {value}\n    def forward(x: f32) -> f32 = x + y\n")[0]
+        assert "MLC0639" in wrong(f"def f(x: f32) -> {number} = {value.partition(' = ')[2]}\n")[0], value
+    p = program("model M(n):\n    buffer y: i8 = n\n    w: f32[2] = -1\n    buffer on: bool = true\n"
+                "    def forward(x: f32) -> f32 = x + y\n")
+    assert p.M(-128)(mlc.tensor(1.0)).item() == -127
+    with pytest.raises(UserError, match=r"MLC0626.*128"):
+        p.M(128)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mlc.frontend import tree
-from mlc.frontend.dtypes import as_dtype
+from mlc.frontend.dtypes import DType, as_dtype
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.diagnostics import suggestion
 from mlc.frontend.language.expressions import arguments, evaluate
@@ -221,9 +223,20 @@ def fit(node: S.Node, value: Any, env: Environment, what: str) -> Any:
         raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}",
                      f"give it {len(nodes)} dimension{'s' * (len(nodes) != 1)}")
     for x, found in zip(nodes, shape):
-        if not _fits(x, found, env):
+        fits = _fits(x, found, env)
+        if fits is None:
+            env.unsettled.append((node, value, what))
+        elif not fits:
             raise _differs(node, value, env, what)
     return value
+
+
+def settle(env: Environment) -> None:
+    """Compare the sizes whose names were bound only after their turn. Raises Misfit."""
+    unsettled, env.unsettled = env.unsettled, []
+    for node, value, what in unsettled:
+        fit(node, value, env, what)
+    env.unsettled = []                                     # nothing binds the names of those that are left
 
 
 def _differs(node: S.Node, value: Any, env: Environment, what: str) -> Misfit:
@@ -234,8 +247,8 @@ def _differs(node: S.Node, value: Any, env: Environment, what: str) -> Misfit:
                   + (f", where {', '.join(known)}" if known else ""), "change the value or the declared type")
 
 
-def _fits(node: S.Node, found: Dim, env: Environment) -> bool:
-    """Whether a size matches the declared one; binds an unbound name."""
+def _fits(node: S.Node, found: Dim, env: Environment) -> bool | None:
+    """Whether a size matches the declared one; binds an unbound name. None if it does not determine the names."""
     names = _open_names(node, env)
     if not names:
         wanted = _size(node, env)
@@ -244,15 +257,17 @@ def _fits(node: S.Node, found: Dim, env: Environment) -> bool:
     for name in names:
         inner.names[name] = sizes.sym(name)
     wanted = _size(node, inner)
-    if len(names) > 1 or wanted is POISON:
-        return True                                        # bound by other arguments, or not at all
+    if wanted is POISON:
+        return True
+    if len(names) > 1:
+        return None
     name = names[0]
     rest = sizes.substitute(wanted, {name: 0})
     factor = sizes.substitute(wanted, {name: 1}) - rest
     if wanted != factor * sizes.sym(name) + rest or not isinstance(factor, int) or factor < 1:
-        return True
+        return None
     value = found - rest
-    if sizes.modulo(value, factor) != 0:
+    if sizes.modulo(value, factor) != 0 or (isinstance(value, int) and value < 0):
         return False
     env.names[name] = sizes.divide(value, factor)
     return True
@@ -266,12 +281,35 @@ def _as_tensor(value: Any, element: Any, node: S.Node, env: Environment, what: s
     if isinstance(value, Tensor):
         return value
     if isinstance(value, int | float | Size):
-        if isinstance(value, float) and not element.is_floating_point:
-            raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}", "give it a whole number")
+        if not holds(element, value):
+            raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}", in_range(element, value))
         if isinstance(value, Size):
             return call_library(OPERATIONS["cast"], "cast", (value, element), {}, node.at, env)
         return call_library(OPERATIONS["full"], "full", ((), value), {"dtype": element}, node.at, env)
     raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}", "give it a tensor")
+
+
+def holds(element: DType, value: Any) -> bool:
+    """Whether a number that is known, or a size, is one of an element type, apart from how floats are rounded."""
+    if element.is_floating_point or isinstance(value, Size):
+        return True
+    first, last = _limits(element)
+    return isinstance(value, int) and first <= value <= last
+
+
+def in_range(element: DType, value: Any) -> str:
+    """The hint for a number that an element type does not have."""
+    if isinstance(value, float):
+        return "give it a whole number"
+    first, last = _limits(element)
+    return f"give it a number from {first} to {last}"
+
+
+def _limits(element: DType) -> tuple[int, int]:
+    if element.name == "bool":
+        return 0, 1
+    info = np.iinfo(element.name)
+    return int(info.min), int(info.max)
 
 
 def _fit_like(node: S.LikeType, value: Any, env: Environment, what: str) -> Any:

@@ -6,6 +6,7 @@ same rules as in Python programs. An error is reported at its location, and its 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -127,7 +128,7 @@ def _attribute(node: S.Attribute, env: Environment) -> Any:
             return getattr(value, name)
         function = library.find(name)
         if function is not None and callable(function):
-            return lambda *args, **keywords: function(value, *args, **keywords)
+            return functools.partial(function, value)
         raise env.error(node.at, "MLC0624", f"{shown(value)} has no {name}",
                           suggestion(name, [*PROPERTIES, *library.names()])
                           or "it has T, mT, shape, ndim, dtype, and the functions of the library: x.f() is f(x)")

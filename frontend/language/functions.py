@@ -11,7 +11,7 @@ from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import run_now
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.bindings import in_a_loop_only
-from mlc.frontend.language.declared import Misfit, argument, fit, is_definite, template, written
+from mlc.frontend.language.declared import Misfit, argument, fit, is_definite, settle, template, written
 from mlc.frontend.language.diagnostics import suggestion
 from mlc.frontend.language.expressions import EVALUATE, evaluate
 from mlc.frontend.language.statements import NOTHING, run_block
@@ -109,6 +109,10 @@ class Function(Applicable):
             inner = self.env()
             for p in self.node.parameters:
                 inner.names[p.name] = self._argument(p, given, at, env, inner)
+            try:
+                settle(inner)
+            except Misfit as misfit:
+                return report(self._unfit(misfit, at, env))
             if is_poisoned([inner.names[p.name] for p in self.node.parameters]) or self.status.broken:
                 return POISON
             known = len(session.diagnostics.found) if session.diagnostics is not None else 0
@@ -144,8 +148,11 @@ class Function(Applicable):
         try:
             return fit(p.type, value, inner, p.name)
         except Misfit as misfit:
-            return report(env.error(at, "MLC0626", f"{self.name}: {misfit.message}", misfit.hint, (
-                f"{self.name} is defined at {self.scope.source.loc(self.node.at)}",)))
+            return report(self._unfit(misfit, at, env))
+
+    def _unfit(self, misfit: Misfit, at: int, env: Environment) -> UserError:
+        return env.error(at, "MLC0626", f"{self.name}: {misfit.message}", misfit.hint, (
+            f"{self.name} is defined at {self.scope.source.loc(self.node.at)}",))
 
     def _run(self, inner: Environment) -> Any:
         session.active.add(self._key)

@@ -88,8 +88,8 @@ def find(name: str) -> Any:
     if name in OPERATIONS and name not in WITHHELD:
         return OPERATIONS[name]
     folder, _, last = name.rpartition(".")
-    if not folder or folder not in NAMESPACES or last.startswith("_"):
-        return None
+    if not folder or folder not in NAMESPACES or last.startswith("_") or last.endswith("_"):
+        return None                                        # those of a last underscore change their arguments
     if folder in ("random", "nn.functional") and last in OPERATIONS and last not in WITHHELD:
         return OPERATIONS[last]
     found = getattr(package(folder), last, None)
@@ -145,6 +145,12 @@ def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], k
         location.text.loc = saved
 
 
+_MOVED = "leave running_mean and running_var out, and assign the statistics to buffers; nn.BatchNorm1d does so"
+_SCALED = "leave max_norm out, and use the rows divided by maximum(1, their norm / max_norm)"
+WRITTEN = {"batch_norm": (("running_mean", "training"), _MOVED), "native_batch_norm": (
+               ("running_mean", "training"), _MOVED), "instance_norm": (("running_mean", "use_input_stats"), _MOVED),
+           "embedding": (("max_norm",), _SCALED), "embedding_bag": (("max_norm",), _SCALED)}
+"""Functions that write to an argument if all of these parameters are given, by name."""
 MOST_KNOWN = 2**24
 """Elements of a tensor that is computed while the program is read."""
 KNOWN = {
@@ -173,13 +179,19 @@ def _check_count(name: str, args: Sequence[Any], at: int, env: Environment) -> N
 def _check_pure(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any], at: int,
                 env: Environment) -> None:
     """UserError if a call would change an argument: the values of a program never change."""
+    of = function.func if isinstance(function, functools.partial) else function
+    written, hint = WRITTEN.get(getattr(of, "__name__", ""), ((), ""))
     given = dict(keywords)
-    if any(x is True for x in args):
-        given |= dict(zip(inspect.signature(function).parameters, args))
+    if written or any(x is True for x in args):
+        parameters = inspect.signature(function).parameters
+        given = {n: p.default for n, p in parameters.items() if n in written} | dict(zip(parameters, args)) | given
     for parameter in ("inplace", "out"):
         if given.get(parameter) not in (None, False):
             raise env.error(at, "MLC0629", f"{name} takes no {parameter} here: the values of a program never change",
                             f"use what {name} returns")
+    if written and all(given.get(p) is not None and given.get(p) is not False for p in written):
+        raise env.error(at, "MLC0629", f"{name} with {' and '.join(written)} changes what it is given: the values of "
+                        "a program never change", hint)
 
 
 def _check_call(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any],

@@ -14,7 +14,7 @@ from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.bindings import hold
-from mlc.frontend.language.declared import Modelled, as_specs, names_of, template
+from mlc.frontend.language.declared import Modelled, as_specs, holds, in_range, names_of, template, written
 from mlc.frontend.language.diagnostics import Diagnostics, suggestion
 from mlc.frontend.language.expressions import bind, evaluate, names_in
 from mlc.frontend.language.functions import Function, Status
@@ -248,6 +248,9 @@ class Model(Modelled):
         return function, name, args, keywords
 
     def _valued(self, value: Any, shape: Sequence[Any], element: Any, x: S.Declared, inner: Environment) -> Any:
+        if isinstance(value, int | float) and not holds(element, value):
+            raise inner.error(x.at, "MLC0626", f"{x.name} begins as {shown(value)}, declared {written(x.type, inner)}",
+                              in_range(element, value))
         if isinstance(value, int | float) and session.diagnostics is None:
             return call_library(library.package("nn.init.constant"), "constant", (shape, value), {"dtype": element},
                                 x.at, inner)

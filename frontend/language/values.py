@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from mlc.frontend import location, tree
@@ -93,11 +93,14 @@ class Environment:
     """Evaluation environment: the names of a function, then those of its model and of its file.
 
     The offset -1 stands for the location of a call from Python.
+
+    unsettled   (type, value, description) of values whose declared sizes have names that other arguments bind
     """
 
     scope: FileScope
     names: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
+    unsettled: list[tuple[Any, Any, str]] = field(default_factory=list)
 
     def loc(self, at: int) -> Loc:
         return location.user_loc() if at < 0 else self.scope.source.loc(at)
@@ -216,7 +219,7 @@ def shown(x: Any) -> str:
         return f"a {type(x).__name__}"
     if isinstance(x, Span | Zipped):
         return "a range" if isinstance(x, Span) else "a zip"
-    return str(getattr(x, "__name__", f"a {type(x).__name__}"))
+    return str(getattr(x.func if isinstance(x, partial) else x, "__name__", f"a {type(x).__name__}"))
 
 
 @lru_cache(4096)
