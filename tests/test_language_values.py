@@ -309,3 +309,29 @@ def test_numbers_fit_their_declared_type(program: Any, wrong: Any) -> None:
     assert p.M(-128)(mlc.tensor(1.0)).item() == -127
     with pytest.raises(UserError, match=r"MLC0626.*128"):
         p.M(128)
+
+
+# -- calls ------------------------------------------------------------------------------------------------------------
+def test_a_function_may_be_given_one_that_calls_it(program: Any) -> None:
+    """With another argument that is no recursion, which is one of the same function of the same functions."""
+    p = program('''
+def apply(f, x: f32) -> f32 = f(x)
+model Inner:
+    w: f32 = 2
+    def forward(x: f32) -> f32 = w * x
+model Outer:
+    inner = Inner()
+    def forward(x: f32) -> f32 = apply(inner, x) + 1
+def g(x: f32) -> f32 = apply(y => apply(z => z * 2, y) + 1, x)
+def h(net: Outer, x: f32) -> f32 = apply(net, x)
+''')
+    assert p.g(3.0).item() == 7
+    assert p.h(p.Outer(), 3.0).item() == 7
+
+
+def test_recursion_by_a_function_that_is_given(wrong: Any) -> None:
+    for text in ("def apply(f, x: f32) -> f32 = apply(y => f(y), x)\ndef g(x: f32) -> f32 = apply(relu, x)\n",
+                 "def g(x: f32) -> f32 = (f => f(f))(f => f(f)) + x\n"):
+        assert {e.split()[1] for e in wrong(text)} == {"MLC0628"}, text
+    text = "def apply(f, x: f32) -> f32 = apply(f', x)\ndef g(x: f32) -> f32 = apply(relu, x)\n"
+    assert {e.split()[1] for e in wrong(text)} <= {"MLC0628", "MLC0621"}

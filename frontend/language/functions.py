@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend import location
+from mlc.frontend import location, tree
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import run_now
 from mlc.frontend.language import syntax as S
@@ -48,12 +48,14 @@ class Status:
 class Function(Applicable):
     """`def name(parameters) -> result`, or `x => value` with the names in scope.
 
-    owner   the model that the function belongs to
+    owner     the model that the function belongs to
+    written   its place in the text, which all functions have in common that come of one `x => value`
     """
 
     def __init__(self, node: S.Function, scope: FileScope, owner: Any = None, around: dict[str, Any] | None = None,
-                 status: Status | None = None) -> None:
+                 status: Status | None = None, written: S.Node | None = None) -> None:
         self.node = node
+        self.written = written or node
         self.name = self.__name__ = node.name
         self.__qualname__ = node.name
         self.__doc__ = node.doc
@@ -74,7 +76,7 @@ class Function(Applicable):
             inner = env.copy()
             inner.names.update({p.name: POISON for p in node.parameters})
             evaluate(node.value, inner)
-        return Function(definition, env.scope, env.owner, dict(env.names))
+        return Function(definition, env.scope, env.owner, dict(env.names), written=node)
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -92,7 +94,7 @@ class Function(Applicable):
         return out
 
     def _on(self, owner: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        return Function(self.node, self.scope, owner, self.around, self.status)(*args, **keywords)
+        return Function(self.node, self.scope, owner, self.around, self.status, self.written)(*args, **keywords)
 
     def env(self) -> Environment:
         return Environment(self.scope, dict(self.around), self.owner)
@@ -103,12 +105,12 @@ class Function(Applicable):
         if session.diagnostics is not None:
             (self.check if self.owner is None else self.owner.model.check)()
         with deeper(env, at, 2):
-            if self._key in session.active:
-                raise env.error(at, "MLC0628", f"{self.name} calls itself",
-                                  "repeat with while or for: what is compiled is finite")
             inner = self.env()
             for p in self.node.parameters:
                 inner.names[p.name] = self._argument(p, given, at, env, inner)
+            if self._key(inner) in session.active:
+                raise env.error(at, "MLC0628", f"{self.name} calls itself",
+                                  "repeat with while or for: what is compiled is finite")
             try:
                 settle(inner)
             except Misfit as misfit:
@@ -155,15 +157,17 @@ class Function(Applicable):
             f"{self.name} is defined at {self.scope.source.loc(self.node.at)}",))
 
     def _run(self, inner: Environment) -> Any:
-        session.active.add(self._key)
+        key = self._key(inner)                             # now: the body may give its parameters other values
+        session.active.add(key)
         try:
             return self._result(run_block(self.node.body, inner), inner)
         finally:
-            session.active.discard(self._key)
+            session.active.discard(key)
 
-    @property
-    def _key(self) -> tuple[int, int]:
-        return id(self.node), id(self.owner)
+    def _key(self, inner: Environment) -> tuple[Any, ...]:
+        """The function with the functions and models that it is given, of which a text has finitely many: called again
+        with these, within itself, it would not end."""
+        return id(self.written), id(self.owner), *(_kind(inner.names[p.name]) for p in self.node.parameters)
 
     def _result(self, out: Any, inner: Environment) -> Any:
         if out is NOTHING:
@@ -240,6 +244,14 @@ class Function(Applicable):
                 session.watch(p, value)
             out.append(specs if p.type is None or is_definite(p.type) else None)
         return out
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, Function):
+        return id(value.written), id(value.owner)
+    if isinstance(value, tree.AttributeTree):
+        return id(type(value))
+    return id(value) if isinstance(value, Applicable) else None
 
 
 def last_return(body: Sequence[S.Node]) -> int | None:

@@ -138,7 +138,7 @@ class _Session(threading.local):
     steps = 0
 
     def __init__(self) -> None:
-        self.active = set[tuple[int, int]]()               # functions whose bodies are being evaluated
+        self.active = set[tuple[Any, ...]]()               # functions whose bodies are being evaluated
 
 
 session = _Session()
