@@ -335,3 +335,8 @@ def test_recursion_by_a_function_that_is_given(wrong: Any) -> None:
         assert {e.split()[1] for e in wrong(text)} == {"MLC0628"}, text
     text = "def apply(f, x: f32) -> f32 = apply(f', x)\ndef g(x: f32) -> f32 = apply(relu, x)\n"
     assert {e.split()[1] for e in wrong(text)} <= {"MLC0628", "MLC0621"}
+
+
+def test_a_slice_that_is_empty_for_all_sizes(program: Any) -> None:
+    p = program("def f(x: f32[N]) -> f32 = sum(x[3:1]) + sum(x[-1:-2]) + sum(x[2:2])\n")
+    assert [p.f(vector(*range(n))).item() for n in (1, 2, 5)] == [0, 0, 0]

@@ -412,6 +412,8 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
                         code="MLC0365")
     if step < 0:
         return n - 1, -1, step
+    if isinstance(start, int) and isinstance(stop, int) and (start < 0) == (stop < 0) and start >= stop:
+        return 0, 0, step                                  # empty whatever the size
     low: Any = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
     high = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
     return low, high, step
