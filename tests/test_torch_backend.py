@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
@@ -18,7 +19,8 @@ from mlc.backends import image
 from mlc.backends.cpu import threads
 from mlc.backends.cpu.toolchain import Toolchain
 from mlc.backends.load import Library
-from mlc.frontend.fx import table
+from mlc.frontend.fx import symbolic, table
+from mlc.ir.sizes import sym
 from mlc.torch.memory import order_of
 from mlc.torch.reports import reports
 
@@ -365,6 +367,37 @@ def test_an_exported_model_is_saved_for_all_sizes(tmp_path: Path) -> None:
         f(np.zeros((1, 1, 9, 9), np.float32))
     with pytest.raises(mlc.UserError, match="exported for"):
         mlc.save(f, path, args=[mlc.spec("B", 1, 9, 9)])
+
+
+NUMBERS: list[Callable[[torch.Tensor], torch.Tensor]] = [
+    lambda x: x * (x.shape[0] / 2) + 3 / x.shape[0], lambda x: x.clamp(max=x.shape[0] / 3) + x.shape[0] ** 2,
+    lambda x: torch.add(x, x, alpha=x.shape[0] / 3 - 1), lambda x: x * math.floor(x.shape[0] / 2),
+    lambda x: torch.full((3,), x.shape[0] / 2) + torch.full((3,), x.shape[0]) % 4,
+    lambda x: x[: x.shape[0] - 1] * (x.shape[0] % 3 + (x.shape[0] - 7) // 2)]
+
+
+@pytest.mark.parametrize("number", range(len(NUMBERS)))
+def test_numbers_that_are_computed_of_symbolic_sizes(number: int) -> None:
+    class Model(nn.Module):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return NUMBERS[number](x)
+    batch = torch.export.Dim("batch", min=3, max=64)
+    f = mlc.torch.export(Model(), (torch.ones(5, 2),), dynamic_shapes=({0: batch},))
+    for n in (5, 4, 8):
+        x = torch.arange(2 * n, dtype=torch.float32).reshape(n, 2)
+        np.testing.assert_allclose(f(x.numpy()).numpy(), Model()(x).numpy(), rtol=1e-6)
+
+
+def test_what_numbers_of_symbolic_sizes_are_not_is_refused() -> None:
+    n = sym("n")
+    assert symbolic.called(operator.eq, (n + 1, 0)) is False and symbolic.called(operator.ne, (n, n)) is False
+    assert symbolic.called(max, (n, 0)) is n and symbolic.called(operator.pow, (n, 2)) == n * n
+    for function, args, code in ((operator.eq, (n, 3), "MLC0408"), (operator.not_, (n,), "MLC0830"),
+                                 (operator.floordiv, (n, -2), "MLC0830"), (max, (n, 3), "MLC0408"),
+                                 (operator.pow, (n, 10**6), "MLC0830")):
+        with pytest.raises(mlc.UserError) as caught:
+            symbolic.called(function, args)
+        assert caught.value.code == code
 
 
 def test_files_of_torch_export_compile(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,18 @@ from typing import Any
 
 from mlc.frontend.fx.table import row, same
 from mlc.frontend.tensor import OPERATIONS as O
+from mlc.frontend.tensor import Tensor
+from mlc.ir.sizes import Size
 
-same("arange", "eye", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "tril_indices", "triu_indices",
+same("arange", "eye", "full_like", "linspace", "logspace", "ones", "ones_like", "tril_indices", "triu_indices",
      "zeros", "zeros_like", "empty_like", "fill")
+
+
+@row("full")
+def full(size: Sequence[Any], value: Any, *, dtype: Any = None) -> Any:
+    if dtype is None and isinstance(value, Size | Tensor):
+        dtype = "float32" if isinstance(value, Tensor) and value.dtype.is_floating_point else "int64"
+    return O["full"](size, value, dtype=dtype)
 
 
 @row("scalar_tensor")

@@ -5,7 +5,6 @@ Recorded as any other function, the run is the import: what the IR means is what
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
+from mlc.frontend.fx import symbolic
 from mlc.frontend.fx.refusing import CODE
 from mlc.frontend.fx.support import NUMBERS, SIZES, hint, unsupported
 from mlc.frontend.fx.table import find, is_random, takes_contiguity
@@ -114,8 +114,8 @@ def _called(node: Any, values: Mapping[Any, Any], key: Any) -> Any:
     """The result of a node."""
     args = translated(node.args, values)
     keywords = {n: translated(x, values) for n, x in node.kwargs.items() if n not in DROPPED}
-    if node.target is operator.getitem or node.target in NUMBERS:
-        return node.target(*args)
+    if node.target in NUMBERS:
+        return symbolic.called(node.target, args)
     if (size := SIZES.get(str(node.target))) is not None:
         return size(*args)
     if (reason := unsupported(node)) is not None:
