@@ -230,3 +230,16 @@ def test_the_iteration_goes_on_after_an_error_of_the_dataset() -> None:
         with pytest.raises(mlc.Error, match="MLC0708"):
             next(batches)
         assert [x.tolist() for x in batches] == [[2]]
+
+
+@pytest.mark.parametrize("batch_size", [2, None])
+def test_a_loader_of_a_stream_has_samplers(batch_size: int | None) -> None:
+    """Programs ask them for the size of batches, as `loader.batch_sampler.batch_size`."""
+    found: list[Any] = []
+    for module, worker_info in ((data, data.get_worker_info), (torch_data, torch_data.get_worker_info)):
+        own: Any = module
+        loader = own.DataLoader(stream(own.IterableDataset, worker_info), batch_size=batch_size)
+        batches = loader.batch_sampler
+        found.append((list(itertools.islice(loader.sampler, 3)), batches is not None and batches.batch_size,
+                      [x.tolist() if hasattr(x, "tolist") else x for x in loader]))
+    assert found[0] == found[1]

@@ -147,3 +147,20 @@ def test_errors(wrong: Callable[[], Any], code: str) -> None:
     with pytest.raises(UserError) as caught:
         wrong()
     assert caught.value.code == code and caught.value.loc.file == __file__
+
+
+def test_samples_of_tensors_are_views() -> None:
+    """A write to a sample is one to the dataset, as in PyTorch; an index that selects copies."""
+    for make, module in ((mlc.zeros, data), (torch.zeros, torch_data)):
+        dataset: Any = module.TensorDataset(make(3, 2))
+        for index in (0, np.int64(1), [2]):
+            sample, = dataset[index]
+            sample += 1
+        assert dataset.tensors[0].tolist() == [[1, 1], [1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("index", [10, -4, 1.5, "a"])
+def test_what_is_no_index_of_a_tensor_dataset_is_refused(index: Any) -> None:
+    with pytest.raises(UserError) as found:
+        data.TensorDataset(mlc.zeros(3, 2))[index]
+    assert str(found.value.code).startswith("MLC")

@@ -13,7 +13,7 @@ import torch
 import mlc
 from mlc.checked import Meaning
 from mlc.distributions.gamma_sampling import derivative
-from mlc.distributions.kl import _table
+from mlc.distributions.kl import TABLE
 from mlc.frontend import eager
 from mlc.ir.diag import UserError
 from tests.peers import distributions as peer
@@ -32,7 +32,7 @@ def interpreted() -> Iterator[None]:
 
 def test_all_names_of_pytorch_are_there() -> None:
     assert [name for name in torch.distributions.__all__ if not hasattr(D, name)] == []
-    pairs = {(a.__name__, b.__name__) for a, b in _table}
+    pairs = {(a.__name__, b.__name__) for a, b in TABLE}
     assert {(a.__name__, b.__name__) for a, b in torch.distributions.kl._KL_REGISTRY} - pairs == {
         ("ExponentialFamily", "ExponentialFamily")}
 

@@ -36,7 +36,8 @@ from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserTypeError
 
 Divergence = Callable[[Any, Any], Tensor]
-_table: dict[tuple[type, type], Divergence] = {}
+TABLE: dict[tuple[type, type], Divergence] = {}
+"""The divergences by the classes of both distributions."""
 
 
 def register_kl(type_p: Any, type_q: Any) -> Callable[[Divergence], Divergence]:
@@ -68,7 +69,7 @@ def register_kl(type_p: Any, type_q: Any) -> Callable[[Divergence], Divergence]:
                                 loc=user_loc())
 
     def register(divergence: Divergence) -> Divergence:
-        _table[type_p, type_q] = divergence
+        TABLE[type_p, type_q] = divergence
         return divergence
 
     return register
@@ -92,7 +93,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         >>> D.kl_divergence(D.Normal(0.0, 1.0), D.Normal(mlc.tensor([0.0, 1.0]), 1.0))
         tensor([0. , 0.5], dtype=mlc.float32)
     """
-    ranks = [(type(p).__mro__.index(a), type(q).__mro__.index(b), f) for (a, b), f in _table.items()
+    ranks = [(type(p).__mro__.index(a), type(q).__mro__.index(b), f) for (a, b), f in TABLE.items()
              if isinstance(p, a) and isinstance(q, b)]
     if not ranks:
         raise _missing(p, q)

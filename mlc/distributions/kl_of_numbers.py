@@ -14,7 +14,7 @@ import mlc
 from mlc.distributions.distribution import Distribution
 from mlc.distributions.extreme import EULER, Gumbel, Pareto
 from mlc.distributions.gamma import Exponential, Gamma
-from mlc.distributions.kl import _table, register_kl
+from mlc.distributions.kl import TABLE, register_kl
 from mlc.distributions.normal import Normal
 from mlc.distributions.symmetric import Laplace
 from mlc.distributions.uniform import Uniform
@@ -144,5 +144,5 @@ def _register(type_p: type[Distribution], type_q: type[Distribution]) -> None:
 
 for _p in BOUNDS:
     for _q in NEEDS:
-        if (_p, _q) not in _table:                         # a formula of one family has fewer terms, which cancel
+        if (_p, _q) not in TABLE:                         # a formula of one family has fewer terms, which cancel
             _register(_p, _q)

@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.functions.create import asarray
@@ -71,7 +69,8 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Dataset whose sample i is the tuple of the i-th elements of some tensors, along their first dimension.
 
-    The usual dataset of features and labels that fit into memory: one tensor of inputs and one of targets.
+    The usual dataset of features and labels that fit into memory: one tensor of inputs and one of targets. The elements
+    of a sample are views of the tensors.
 
     Args:
         *tensors: Tensors or numpy arrays of the same first size.
@@ -94,16 +93,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
                             code="MLC0705", loc=user_loc())
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
-        return tuple(_element(tensor, index) for tensor in self.tensors)
+        return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
         return len(self.tensors[0])
-
-
-def _element(tensor: Tensor, index: Any) -> Tensor:
-    # an indexing operation of mlc is compiled for its shapes; a view of a numpy array costs nothing, and is as constant
-    constant = tensor.device == "cpu" and not tensor.requires_grad
-    return Tensor(np.asarray(tensor.array[index])) if constant else tensor[index]
 
 
 class StackDataset(Dataset[Any]):

@@ -22,6 +22,7 @@ from mlc.utils.data.pool import Pool
 from mlc.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
+    Sampler,
     SequentialSampler,
     load_sampler_state,
     positive,
@@ -31,6 +32,13 @@ from mlc.utils.data.sampler import (
 T_co = TypeVar("T_co", covariant=True)
 FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 """Attributes that other attributes were made from."""
+
+
+class Unnumbered(Sampler[None]):
+    """The sampler of a stream, whose samples have no indices: None for each, without end."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
 
 
 class DataLoader(Generic[T_co]):
@@ -113,13 +121,15 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers = persistent_workers
         self.generator = generator
         self._source = GeneratorSource(generator)
-        if sampler is None and batch_sampler is None and not self._iterable:
+        if sampler is None and self._iterable:
+            sampler = Unnumbered()
+        elif sampler is None:
             sampler = RandomSampler(dataset, generator=self._source) if shuffle else SequentialSampler(dataset)
         if batch_sampler is not None:
             batch_size = None
         elif batch_size is not None:
             batch_size = positive(batch_size, "batch_size")
-            batch_sampler = None if sampler is None else BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.sampler = sampler
@@ -147,10 +157,10 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _order(self) -> Iterable[Any]:
-        """An index for each batch, or each sample where there are no batches."""
+        """An index for each batch, or each sample where there are no batches; a stream needs no list of them."""
         if self._iterable:
             return itertools.repeat(None)
-        return self.batch_sampler if self.batch_sampler is not None else self.sampler  # type: ignore[return-value]
+        return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def __iter__(self) -> Iterator[T_co]:
         skipped = 0
