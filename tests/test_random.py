@@ -179,3 +179,10 @@ def test_names_of_pytorch() -> None:
             "randperm": (random.randperm(key, 7), random.permutation(key, 7))}
     for name, (found, wanted) in same.items():
         assert found.dtype is wanted.dtype and np.array_equal(found, wanted), name
+
+
+@pytest.mark.parametrize("dtype, bits", [("int64", 63), ("uint64", 64), ("int32", 31), ("uint8", 8), ("float32", 24)])
+def test_random_integers_of_a_whole_dtype(dtype: str, bits: int) -> None:
+    mlc.manual_seed(0)
+    drawn = [int(x) for x in mlc.empty(500, dtype=dtype).random_().tolist()]
+    assert 0 <= min(drawn) < 1 << bits - 5 and (1 << bits) - (1 << bits - 5) < max(drawn) <= 1 << bits

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from mlc.frontend.axes import plain_int
-from mlc.frontend.dtypes import DType, float32
+from mlc.frontend.dtypes import DType, float32, int64
 from mlc.frontend.element_types import finfo, iinfo
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random_sampling as R
@@ -133,13 +133,14 @@ def random_(self: Tensor, a: int | None = None, b: int | None = None, *, generat
     if a is None:
         mantissa = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
         bits = mantissa.get(self.dtype.name) or 8 * self.dtype.itemsize - (not self.dtype.name.startswith("u"))
-        low, high = 0, 2 if self.dtype.name == "bool" else 1 << min(bits, 62)
+        low, high = 0, 2 if self.dtype.name == "bool" else 1 << bits
     else:
         low, high = (0, plain_int(a, "a")) if b is None else (plain_int(a, "a"), plain_int(b, "b"))
         _check(low < high, f"a = {low}, b = {high}")
         least, most = _limits(self.dtype)
         _check(least <= low and high - 1 <= most, f"{self.dtype} has not all integers of {low} to {high - 1}")
-    return copy_(self, R.randint(low, high, tuple(self.shape), generator=generator))
+    drawn = self.dtype if self.dtype.name == "uint64" else int64          # the only one with integers that int64 lacks
+    return copy_(self, R.randint(low, high, tuple(self.shape), generator=generator, dtype=drawn))
 
 
 def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
