@@ -117,6 +117,8 @@ def test_unequal_numbers_of_trials_have_no_list(name: str) -> None:
 
 def test_densities_at_the_end_of_the_support() -> None:
     agree(lambda d, t: d.GeneralizedPareto(t(0.0), t(2.0), t(-1.0)).log_prob(t(2.0)))
+    for a, b, x in ((2.0, 1.0, 1.0), (1.0, 2.0, 0.0)):              # PyTorch's are NaN
+        assert float(D.Kumaraswamy(mlc.tensor(a), mlc.tensor(b)).log_prob(mlc.tensor(x))) == pytest.approx(np.log(2))
 
 
 def test_a_broken_stick_has_no_parts_of_0() -> None:

@@ -203,7 +203,7 @@ class Kumaraswamy(Distribution):
     def log_prob(self, value: Operand) -> Tensor:
         x = self._value(value)
         a, b = self.concentration1, self.concentration0
-        return mlc.log(a * b) + (a - 1) * mlc.log(x) + (b - 1) * mlc.log1p(-x ** a)
+        return mlc.log(a * b) + mlc.xlogy(a - 1, x) + mlc.special.xlog1py(b - 1, -x ** a)
 
     def cdf(self, value: Operand) -> Tensor:
         return -mlc.expm1(self.concentration0 * mlc.log1p(-self._value(value) ** self.concentration1))
