@@ -83,6 +83,13 @@ def test_sizes_are_cast_to_other_integers() -> None:
     check(r, ONES.T)
 
 
+def test_a_shape_that_depends_on_a_comparison_of_sizes_is_refused() -> None:
+    net = model("(float[N, 2] x) => (float[a, b] y) <int64[2] other = {3, 2}>", """
+        s = Shape(x) c = Equal(s, other) m = Mul(s, other) w = Where(c, other, s) y = Reshape(x, w)""")
+    error = refused(net)
+    assert error.code == "MLC0843" and "numbers in place of the symbolic sizes" in (error.hint or "")
+
+
 # -- constants --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("type", ["int32", "int64"])
 def test_the_least_integer_keeps_its_sign_when_it_is_divided(type: str) -> None:
@@ -90,6 +97,13 @@ def test_the_least_integer_keeps_its_sign_when_it_is_divided(type: str) -> None:
     net = model(f"({type}[3] x) => ({type}[3] y) <{type}[3] a = {{{least}, -7, 7}}, {type} b = {{2}}>",
                 "q = Div(a, b) y = Add(q, x)")
     check(run(net, np.zeros(3, type)), np.array([least // 2, -3, 3], type))
+
+
+@pytest.mark.parametrize(("axis", "sizes"), [(0, "1, 0"), (1, "0, 3"), (2, "0, 1")])
+def test_a_constant_without_elements_is_flattened(axis: int, sizes: str) -> None:
+    net = model(f"(float[1] x) => (float[{sizes}] y, float[1] z)", f"k = Constant<value = float[0, 3] {{}}>() "
+                f"y = Flatten<axis = {axis}>(k) z = Neg(x)")
+    assert run(net, ONES[0, :1])[0].shape == tuple(map(int, sizes.split(", ")))
 
 
 @pytest.mark.parametrize(("type", "unit"), [("int16", 10000), ("int32", 10**9)])

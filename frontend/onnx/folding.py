@@ -16,7 +16,7 @@ from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.onnx.values import MOST_FOLDED, TYPES, Array, Sizes, axis_of, foldable, ints, settled
 from mlc.frontend.operands import need
 from mlc.ir.diag import UserError
-from mlc.ir.sizes import Dim, Size, is_equal, is_natural
+from mlc.ir.sizes import Dim, Size, is_equal, is_natural, product
 
 Fold = Callable[..., Any]
 FOLDS: dict[str, list[tuple[int, Fold]]] = {}
@@ -283,8 +283,8 @@ def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
 
 @fold("Flatten")
 def flatten(x: Array, *, axis: int = 1) -> Array:
-    first = int(np.prod(x.shape[:x.ndim if axis == x.ndim else axis_of(axis, x.ndim)]))
-    return x.reshape(first, x.size // first if first else 0)
+    at = x.ndim if axis == x.ndim else axis_of(axis, x.ndim)
+    return x.reshape(product(x.shape[:at]), product(x.shape[at:]))
 
 
 @fold("Transpose")

@@ -234,7 +234,8 @@ class Interpreter:
             if error.inputs is None:
                 error.inputs = self.origin(error.value)
                 named = ", ".join(sorted(error.inputs))
-                error.hint = f"give the values of {named} as mlc.onnx.load(model, constants={{...}})" if named else ""
+                error.hint = f"give the values of {named} as mlc.onnx.load(model, constants={{...}})" if named else (
+                    "write the model with numbers in place of the symbolic sizes that it may depend on")
             error.notes += (place,)
             raise
         except UserError as error:

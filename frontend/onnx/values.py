@@ -28,6 +28,8 @@ OTHER_TYPES = {8: "string", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float
 NUMBERS = {name: number for number, name in TYPES.items()}
 MOST_FOLDED = 4096
 """Elements that an array may have to be computed with while recording."""
+MOST_WEIGHTS = 16
+"""Trained weights that what is computed of them while recording may depend on."""
 
 
 class NeedsValue(UserError):
@@ -123,7 +125,7 @@ def is_trained(x: Any) -> bool:
 def foldable(x: Any) -> bool:
     """Whether a value may be computed with while recording: it is known, and no large weight that is trained."""
     if isinstance(x, Stored):
-        return x.array.size <= (MOST_FOLDED if x.array.dtype.kind in "iub" else 16)
+        return len(x.made_of) <= MOST_WEIGHTS and x.array.size <= (MOST_FOLDED if x.array.dtype.kind in "iub" else 16)
     return isinstance(x, np.ndarray) and x.size <= MOST_FOLDED
 
 
