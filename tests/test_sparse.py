@@ -369,3 +369,11 @@ def test_blocks_need_not_be_squares(layout: str, blocks: tuple[int, int]) -> Non
     dense = np.arange(24.0).reshape(4, 6) % 5
     found = getattr(mlc.tensor(dense).to_sparse(), f"to_sparse_{layout}")(blocks)
     assert np.array_equal(np.array(found.to_dense()), dense)
+
+
+def test_indices_of_compiled_functions_are_checked_as_it_runs() -> None:
+    f = mlc.compile(lambda i, v: mlc.sparse_coo_tensor(i, v, (2, 3)).to_dense())
+    assert f(mlc.tensor([[0], [2]]), mlc.tensor([7.0])).tolist() == [[0, 0, 7], [0, 0, 0]]
+    for wrong in ([[0], [3]], [[1], [-1]], [[2], [0]]):
+        with pytest.raises(mlc.UserError, match=r"MLC0612.*out of range"):
+            f(mlc.tensor(wrong), mlc.tensor([7.0]))

@@ -252,3 +252,38 @@ def test_schedules_of_optimizers() -> None:
     plateau.step(1.0)
     with pytest.raises(mlc.UserError, match="MLC0441"):
         plateau.step(1.0)
+
+INF = float("inf")
+EDGES = [
+    ("lgamma", 0.0), ("lgamma", -0.0), ("lgamma", INF), ("digamma", INF), ("special.entr", 0.0), ("special.erfcx", -1e3),
+    ("special.ndtri", 0.0), ("special.ndtri", 1.0), ("special.ndtri", 0.5)]
+
+
+@pytest.mark.parametrize(("name", "x"), EDGES)
+def test_derivatives_at_edges(name: str, x: float) -> None:
+    def found(m: Any) -> Any:
+        _, slope = gradient(m, lambda x: getattr(m.special, name[8:])(x) if "." in name else getattr(m, name)(x), x)
+        return slope.item()
+
+    assert found(mlc) == pytest.approx(found(torch), rel=1e-6)
+
+
+def test_derivatives_at_edges_of_two() -> None:
+    slopes = [gradient(mlc, lambda x, a=a: mlc.igamma(mlc.tensor(a), x), 0.0)[1].item() for a in (0.5, 1.0, 2.0)]
+    assert slopes == [INF, 1.0, 0.0]
+    assert gradient(mlc, lambda x: mlc.xlogy(x, INF), 0.0)[1].item() == INF
+
+
+def test_special_functions_where_they_are_small() -> None:
+    """Values of mpmath, to 40 digits."""
+    def near(found: Any, *wanted: float) -> bool:
+        return found.tolist() == pytest.approx(list(wanted), rel=1e-13, abs=0.0)
+
+    def double(*xs: float) -> Any:
+        return mlc.tensor(xs, dtype=mlc.float64)
+
+    assert near(mlc.lgamma(double(1 + 2**-30, 2 - 2**-36, 1 + 2**-43)),
+                -5.3757397843110445e-10, -6.152321804166053e-12, -6.5621823626024634e-14)
+    assert near(mlc.igamma(double(10.0, 10.0), double(1e-10, 1e-20)), 2.755731922148069e-107, 2.7557319223985876e-207)
+    assert near(mlc.igammac(double(1e-14, 1e-20), double(1e-15, 1e-21)), 3.3961560730003395e-13, 4.7777071287973424e-19)
+    assert near(mlc.special.ndtri(double(0.5, 0.5 + 2**-33)), 0.0, 2.9180993729166227e-10)

@@ -115,10 +115,7 @@ class Stateful(Hierarchy):
         report = Incompatible([], [])
         modules = list(self.named_modules())
         for name, module in modules:
-            for hook in list(module._load_state_dict_pre_hooks.values()):
-                start = f"{name}." if name else ""
-                own = (module,) if hook.with_kwargs else ()
-                hook.function(*own, given, start, {}, strict, report.missing_keys, report.unexpected_keys, errors)
+            module._load_from_state_dict(given, f"{name}." if name else "", {}, strict, *report, errors)
         extra = {f"{name}.{EXTRA}" if name else EXTRA: module for name, module in modules
                  if type(module).set_extra_state is not Stateful.set_extra_state}
         arrays = {name: x for name, x in given.items() if name not in extra}
@@ -136,6 +133,14 @@ class Stateful(Hierarchy):
                 module.set_extra_state(given[name])
         self._loaded(report)
         return report
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+        """Call the hooks that change a state before it is loaded, for all modules at once. Classes override this to
+        convert states that were saved by former versions of them, as in PyTorch."""
+        for hook in list(self._load_state_dict_pre_hooks.values()):
+            own = (self,) if hook.with_kwargs else ()
+            hook.function(*own, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def _loaded(self, report: Incompatible) -> None:
         """Call the hooks of what has been loaded, those of the modules inside first."""

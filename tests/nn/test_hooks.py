@@ -81,6 +81,13 @@ weight = nn.Linear(2, 1).weight
 plain = nn.Linear(2, 1, bias=False)
 plain.load_state_dict({"weight": T(1, 2)}, assign=True)
 out.append(plain.weight)
+class Old(nn.Linear):
+    def _load_from_state_dict(self, state_dict, prefix, *rest):
+        state_dict[prefix + "weight"] = state_dict.pop(prefix + "kernel").t()
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+converted = nn.Sequential(Old(2, 3, bias=False), nn.ReLU())
+converted.load_state_dict({"0.kernel": T(2, 3)})
+out.append(converted[0].weight)
 try:
     nn.Linear(2, 1).load_state_dict({"wieght": T(1, 2)})
 except (RuntimeError, ValueError) as error:

@@ -406,8 +406,9 @@ def xlogy(input: Operand, other: Operand) -> Tensor:
 def times_log(input: Operand, other: Operand, f: Callable[[Any], Tensor], root: float, pole: float) -> Tensor:
     """input * f(other), and 0 where input is 0, for a logarithm f that is 0 at its `root` and -inf at its `pole`."""
     a, b = together(input, other, floating=True)
-    zero = (a == 0) & ((b <= pole) | (b == math.inf))
-    return where(zero, 0.0, a * f(where(zero, root, b)))
+    zero, steep = (a == 0) & (b <= pole), (a == 0) & (b == math.inf)
+    out = where(zero, 0.0, a * f(where(zero | steep, root, b)))
+    return where(steep, sqrt(where(steep, a, 1.0)), out)   # which is 0, with an infinite derivative
 
 
 @operation()

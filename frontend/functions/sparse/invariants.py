@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.arguments import coded_methods
+from mlc.frontend.operands import fail_unless
 from mlc.frontend.sparse.layout import layout as Layout
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.tracer import Tracer
@@ -102,8 +103,14 @@ def checking(wanted: bool | None) -> bool:
 
 
 def check_coo(indices: Tensor, shape: Sequence[Any], coalesced: bool) -> None:
-    """UserError if a column of indices is out of range, or they are not in order although they are said to be."""
-    if isinstance(indices, Tracer) or not indices.shape[1]:
+    """UserError if a column of indices is out of range, or they are not in order although they are said to be; in a
+    compiled function a UserAssertionError when it runs, and only of the range."""
+    if isinstance(indices, Tracer):
+        for d, n in enumerate(shape[: indices.shape[0]]):
+            row = indices[d]
+            fail_unless((row >= 0) & (row < n), f"an index is out of range for a dimension of size {n}")
+        return
+    if not indices.shape[1]:
         return
     array = indices.array
     for row, n in zip(array, shape):

@@ -1,7 +1,8 @@
 """The gamma function's logarithm and the derivatives of that, and Hurwitz's zeta function.
 
 For large arguments they are asymptotic series in Bernoulli numbers (DLMF 5.11.1, 5.11.2, 25.11.43); smaller arguments
-are increased by the recurrence, and those below 1/2 are reflected (DLMF 5.5.3, 5.5.4).
+are increased by the recurrence, and those below 1/2 are reflected (DLMF 5.5.3, 5.5.4). Near its zeros, 1 and 2, the
+logarithm is its power series (DLMF 5.7.3).
 """
 
 from __future__ import annotations
@@ -41,6 +42,20 @@ def _bernoulli(count: int) -> list[Fraction]:
 BERNOULLI = _bernoulli(12)
 
 
+def _zeta_less_one(s: int) -> float:
+    """zeta(s) - 1 by the formula of Euler and Maclaurin, for s > 1."""
+    n, rising = 12, float(s)
+    total = math.fsum(k**-s for k in range(2, n)) + n ** (1 - s) / (s - 1) + n**-s / 2
+    for k, b in enumerate(BERNOULLI[:9], 1):
+        total += float(b) / math.factorial(2 * k) * rising * n ** (1.0 - s - 2 * k)
+        rising *= (s + 2 * k - 1) * (s + 2 * k)
+    return total
+
+
+ABOUT_TWO = [1 - 0.57721566490153286, *((-1) ** k * _zeta_less_one(k) / k for k in range(2, 30))]
+"""Coefficients of z, z ** 2, ... in ln gamma(2 + z); exact to float64's last bits for |z| <= 1/2."""
+
+
 def _distance(x: Tensor) -> Tensor:
     """The distance from the nearest integer, with its sign."""
     return x - E.round(x)
@@ -67,11 +82,13 @@ def lgamma(input: Operand) -> Tensor:
 
 def log_gamma(x: Tensor) -> Tensor:
     """ln |gamma(x)| of float64."""
-    low = x < 0.5
-    sine = E.abs(G.sin(math.pi * E.where(low & E.isfinite(x), _distance(x), 0.5)))
-    positive = _lgamma_above(E.where(low, 1.0 - x, x))
+    edge = (x == 0) | E.isinf(x)
+    low = (x < 0.5) & ~edge
+    sine = E.abs(G.sin(math.pi * E.where(low, _distance(x), 0.5)))
+    positive = _lgamma_above(E.where(low, 1.0 - x, E.where(edge, 1.0, x)))
     out = E.where(low, math.log(math.pi) - E.log(sine) - positive, positive)
-    return E.where(E.isinf(x), math.inf, out)
+    steep = E.where(x == 0, -E.log(E.where(x == 0, x, 1.0)), x * x)        # of the derivatives that digamma has there
+    return E.where(edge, steep, out)
 
 
 def _lgamma_above(x: Tensor) -> Tensor:
@@ -85,7 +102,16 @@ def _lgamma_above(x: Tensor) -> Tensor:
     series = [float(b / (2 * k * (2 * k - 1))) for k, b in enumerate(BERNOULLI[:9], 1)]
     rest = polynomial(1.0 / (y * y), series) / y
     stirling = (y - 0.5) * (E.log(y) - 1.0) + (0.5 * math.log(2 * math.pi) - 0.5) + rest
-    return stirling - E.where(small, E.log(product), 0.0)
+    out = stirling - E.where(small, E.log(product), 0.0)
+    of_one, of_two = x < 1.5, (x >= 1.5) & (x < 2.5)
+    out = E.where(of_one, log_gamma_of_one_and(E.where(of_one, x - 1.0, 0.0)), out)
+    z = E.where(of_two, x - 2.0, 0.0)
+    return E.where(of_two, z * polynomial(z, ABOUT_TWO), out)
+
+
+def log_gamma_of_one_and(z: Tensor) -> Tensor:
+    """ln gamma(1 + z) for -1/2 <= z <= 1/2, also where 1 + z would be rounded to 1."""
+    return z * polynomial(z, ABOUT_TWO) - E.log1p(z)
 
 
 @operation()
@@ -121,7 +147,7 @@ def _digamma_above(x: Tensor) -> Tensor:
     for k in range(1, SHIFT):
         steps = steps + 1.0 / (base + k)
     y = E.where(small, x + SHIFT, x)
-    inverse = 1.0 / (y * y)
+    inverse = E.square(1.0 / y)                            # whose derivative at inf is 0
     series = [float(b / (2 * k)) for k, b in enumerate(BERNOULLI[:9], 1)]
     return E.log(y) - 0.5 / y - polynomial(inverse, series) * inverse - E.where(small, steps, 0.0)
 

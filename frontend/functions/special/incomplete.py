@@ -17,7 +17,7 @@ from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.scan import cumprod
 from mlc.frontend.functions.shape import unsqueeze
 from mlc.frontend.functions.special.double import in_double, polynomial
-from mlc.frontend.functions.special.gamma import BERNOULLI, log_gamma
+from mlc.frontend.functions.special.gamma import BERNOULLI, log_gamma, log_gamma_of_one_and
 from mlc.frontend.functions.special.waves import weighted
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -54,7 +54,8 @@ def _factor(a: Tensor, x: Tensor) -> Tensor:
     big = E.where(large, a, 10.0)
     off = (x - big) / big
     stirling = [float(b / (2 * k * (2 * k - 1))) for k, b in enumerate(BERNOULLI[:9], 1)]
-    exponent = big * _log_excess(off) - polynomial(1.0 / (big * big), stirling) / big
+    excess = E.where(off < -0.1, E.log(x / big) - off, _log_excess(off))   # `off` has lost the digits of a small x
+    exponent = big * excess - polynomial(1.0 / (big * big), stirling) / big
     far = E.sqrt(big / (2 * math.pi)) * E.exp(exponent)
     small = E.where(large, 1.0, a)
     return E.where(large, far, E.exp(small * E.log(x) - x - log_gamma(small)))
@@ -73,8 +74,18 @@ def _tail(a: Tensor, x: Tensor, upper: Tensor) -> Tensor:
 
 def _series(a: Tensor, x: Tensor) -> Tensor:
     """The lower function for a > x, but for `_factor`."""
+    return (1.0 + _ratios(a, x)) / a
+
+
+def _ratios(a: Tensor, x: Tensor) -> Tensor:
+    """The terms of the power series after the first one, over that."""
     steps = unsqueeze(x, -1) / (unsqueeze(a, -1) + emit(T.Constant, np.arange(1.0, 161.0)))
-    return (1.0 + R.sum(cumprod(steps, -1), -1)) / a
+    return R.sum(cumprod(steps, -1), -1)
+
+
+def _upper_of_small(a: Tensor, x: Tensor) -> Tensor:
+    """The upper function for x < a < 1/2, where the lower one may be near 1, and 1 less that would cancel."""
+    return -E.expm1(a * E.log(x) - x - log_gamma_of_one_and(a) + E.log1p(_ratios(a, x)))
 
 
 def _lower_and_upper(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,8 +97,13 @@ def _lower_and_upper(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     rest = _tail(E.where(direct, 1.0, s), E.where(direct, 1.0, t), upper | direct)
     part = _factor(s, t) * E.where(direct, by_series, rest)
     lower, other = E.where(upper, 1.0 - part, part), E.where(upper, part, 1.0 - part)
-    edge = E.where(((x == 0) & (a > 0)) | ((a == math.inf) & (x >= 0) & (x < math.inf)), 0.0,
-                   E.where(((a == 0) & (x > 0)) | ((x == math.inf) & (a >= 0) & (a < math.inf)), 1.0, math.nan))
+    small = direct & (s < 0.5)
+    other = E.where(small, _upper_of_small(E.where(small, s, 0.25), E.where(small, t, 0.125)), other)
+    first = (x == 0) & (a > 0) & (a < math.inf)            # where the first term of the series has the derivative
+    start = E.detach(E.where(first, a, 1.0))
+    edge = E.pow(E.where(first, x, 1.0), start) * E.exp(-log_gamma(1.0 + start))
+    edge = E.where(first, edge, E.where(((a == math.inf) & (x >= 0) & (x < math.inf)), 0.0, E.where(
+        ((a == 0) & (x > 0)) | ((x == math.inf) & (a >= 0) & (a < math.inf)), 1.0, math.nan)))
     return E.where(inside, lower, edge), E.where(inside, other, 1.0 - edge)
 
 

@@ -12,6 +12,9 @@ from mlc.frontend.tensor import Operand, Tensor
 
 BORDER = 8.0
 """From here on, erfcx is its asymptotic series (DLMF 7.12.1), of which 18 terms are exact in float64."""
+CENTRAL = [1.0, 1 / 6, 7 / 120, 127 / 5040, 4369 / 362880, 34807 / 39916800]
+"""Coefficients of the quantiles of the normal distribution as a series in sqrt(2 pi) (p - 1 / 2): the inverse of that
+of its cumulative distribution function (DLMF 7.17.2)."""
 
 
 @operation(name="special.erfcx")
@@ -32,12 +35,14 @@ def erfcx(input: Operand) -> Tensor:
 
 
 def _erfcx(x: Tensor) -> Tensor:
-    near, far = E.where(x < BORDER, x, 0.0), E.where(x < BORDER, BORDER, x)
+    size = E.abs(x)
+    near, far = E.where(size < BORDER, size, 0.0), E.where(size < BORDER, BORDER, size)
     terms = [1.0]
     for k in range(1, 19):
         terms.append(-terms[-1] * (2 * k - 1) / 2)
     tail = polynomial(1.0 / (far * far), terms) / (far * math.sqrt(math.pi))
-    return E.where(x < BORDER, E.exp(near * near) * E.erfc(near), tail)
+    out = E.where(size < BORDER, E.exp(near * near) * E.erfc(near), tail)
+    return E.where(x < 0, 2.0 * E.exp(x * x) - out, out)   # whose derivative is finite where e ** (x ** 2) is
 
 
 @operation(name="special.ndtr")
@@ -94,8 +99,9 @@ def entr(input: Operand) -> Tensor:
         tensor([ 0.       , -0.       , -1.3862944], dtype=mlc.float32)
     """
     x = floating(input)
-    out = E.where(x == 0, 0.0, -x * E.log(E.where(x <= 0, 1.0, x)))
-    return E.where(x < 0, -math.inf, out)
+    out = -x * E.log(E.where(x <= 0, 1.0, x))
+    steep = E.sqrt(E.where(x == 0, x, 1.0))         # which is 0, with an infinite derivative
+    return E.where(x < 0, -math.inf, E.where(x == 0, steep, out))
 
 
 @operation(name="special.xlog1py")
@@ -142,6 +148,11 @@ def ndtri(input: Operand) -> Tensor:
             scaled = math.sqrt(math.pi / 2) * _erfcx(z * -math.sqrt(0.5))      # ndtr over its derivative
             step = scaled * (1.0 - below / (0.5 * E.erfc(z * -math.sqrt(0.5))))
             z = z - step / (1.0 + 0.5 * z * step)
-        return E.where(inside, E.where(p > 0.5, -z, z),
-                       E.where(p == 0, -math.inf, E.where(p == 1, math.inf, math.nan)))
+        z = E.where(p > 0.5, -z, z)
+        middle = E.abs(p - 0.5) < 0.02                     # where z is the difference of two numbers near 1
+        q = E.where(middle, p - 0.5, 0.0) * math.sqrt(2 * math.pi)
+        z = E.where(middle, q * polynomial(q * q, CENTRAL), z)
+        low, high = p == 0, p == 1                         # logarithms have infinite derivatives there, too
+        edge = E.where(low, E.log(E.where(low, p, 1.0)), -E.log(E.where(high, 1.0 - p, 1.0)))
+        return E.where(inside, z, E.where(low | high, edge, math.nan))
     return in_double(of, input)
