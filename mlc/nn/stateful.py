@@ -134,8 +134,9 @@ class Stateful(Hierarchy):
         self._loaded(report)
         return report
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool,
-                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any],
+                              strict: bool, missing_keys: list[str], unexpected_keys: list[str],
+                              error_msgs: list[str]) -> None:
         """Call the hooks that change a state before it is loaded, for all modules at once. Classes override this to
         convert states that were saved by former versions of them, as in PyTorch."""
         for hook in list(self._load_state_dict_pre_hooks.values()):

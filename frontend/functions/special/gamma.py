@@ -44,8 +44,8 @@ BERNOULLI = _bernoulli(12)
 
 def _zeta_less_one(s: int) -> float:
     """zeta(s) - 1 by the formula of Euler and Maclaurin, for s > 1."""
-    n, rising = 12, float(s)
-    total = math.fsum(k**-s for k in range(2, n)) + n ** (1 - s) / (s - 1) + n**-s / 2
+    n, rising = 12.0, float(s)
+    total = math.fsum(k**-s for k in range(2, int(n))) + n ** (1 - s) / (s - 1) + n**-s / 2
     for k, b in enumerate(BERNOULLI[:9], 1):
         total += float(b) / math.factorial(2 * k) * rising * n ** (1.0 - s - 2 * k)
         rising *= (s + 2 * k - 1) * (s + 2 * k)
