@@ -110,6 +110,17 @@ def test_a_job(how: str, wanted: str, program: Path) -> None:
 
 @MPI
 @pytest.mark.slow
+def test_anomalies_in_a_job(tmp_path: Path) -> None:
+    path = tmp_path / "anomaly.py"
+    path.write_text("import mlc\nfrom mlc import distributed as dist\ndist.init_process_group(timeout=5)\n"
+                    "print(mlc.log(mlc.zeros(2) - 1).tolist())\n")
+    for words, status in (((), 0), (("--detect-anomaly",), 1)):
+        done = command("mlc.tools.cli", "run", "--ranks", 2, *words, path)
+        assert done.returncode == status and ("log makes NaN of finite operands" in done.stderr) == bool(status)
+
+
+@MPI
+@pytest.mark.slow
 def test_a_job_starts_again(program: Path) -> None:
     done = command("mlc.tools.cli", "run", "--ranks", 2, "--max-restarts", 1, program, "--", "kill")
     assert done.returncode == 0 and done.stdout.count("mpi [4.0, 4.0, 4.0]") == 2, done.stderr

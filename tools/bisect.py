@@ -241,7 +241,7 @@ def _file(options: argparse.Namespace, folder: Path) -> int:
     trials.warm_up(options.timeout)
     path, name = run.named(options)
     if path.endswith(".py") and name is None:
-        run.refuse(options, ("entry", *run.OF_RANDOM_ARRAYS, "inputs"), "a Python program says itself what it calls",
+        report.refuse(options, ("entry", *run.OF_RANDOM_ARRAYS, "inputs"), "a Python program says itself what it calls",
                    f"mlc bisect {path}:FUNCTION runs one function")
         if not os.path.isfile(path):
             raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py file", "MLC0392")

@@ -63,11 +63,11 @@ def parser() -> argparse.ArgumentParser:
         "sapphirerapids, aarch64, or a GPU: cuda:sm_75 to cuda:sm_120")
     add("--cpu", metavar="LEVEL,...", help="of a module: the processors it has code for; the best that fits is chosen "
         "when it is imported (default x86-64-v3,x86-64-v4)")
-    add("--weights", choices=["inside", "beside"], default="inside", help="of a module: whether its arrays are in the "
+    add("--weights", choices=["inside", "beside"], help="of a module: whether its arrays are in the "
         "file (the default) or beside it in NAME.safetensors, whose checksum it has")
     add("--matmul-precision", choices=["ieee", "tf32"], metavar="P", help="on a GPU with tensor cores, which otherwise "
         "multiply 16-bit floats: ieee for none, tf32 for 32-bit floats too")
-    add("-O", "--opt-level", type=int, choices=[0, 1, 2, 3], default=2, help="effort of LLVM (default 2)")
+    add("-O", "--opt-level", type=int, choices=[0, 1, 2, 3], help="effort of LLVM (default 2)")
     add("--checked", action="store_true", help="code that reports accesses out of bounds, overflow of index arithmetic "
         "and use of what is not written, with the line")
     add("--generic", action="store_true", help="print levels as any MLIR tool reads them")
@@ -84,6 +84,7 @@ def main(options: argparse.Namespace) -> int:
         return extension.main(options, kinds)
     target = Target.parse(options.target or "host")
     wanted = levels(options.emit if options.emit is not None else CODE[target.machine.order][-1], target.machine.order)
+    check_options(options, wanted, target)
     check_place(wanted, options.output)
     path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     given = None
@@ -93,6 +94,7 @@ def main(options: argparse.Namespace) -> int:
     if path.endswith(sources.FUNCTIONS):
         module = trace(path, name, given)
     else:
+        report.refuse(options, ("args",), "the file has the types", "leave it out")
         module = from_text(path, name)
     models = as_models(module, [w for w in wanted if w in MODELS], path, name, given)
     kind = formats.format_of(path)
@@ -128,6 +130,22 @@ def levels(text: str, machine: str) -> list[str]:
             raise report.usage_error(f"--emit: there is no {word} for a {machine.upper()}",
                                      "ask for " + " or ".join(CODE[machine]), "MLC0391")
     return [level for level in SUFFIXES if level in asked]
+
+
+def check_options(options: argparse.Namespace, wanted: Sequence[str], target: Any) -> None:
+    """Usage error for an option that nothing of what is wanted depends on."""
+    codes = {code for group in CODE.values() for code in group}
+    report.refuse(options, ("cpu", "weights"), "it is about a module that Python imports", "make one with -o NAME.so")
+    if not target.is_gpu:
+        report.refuse(options, ("matmul_precision",), "it is about GPUs", "leave it out, or give a --target")
+    for names, dependent, why, other in (
+            (("generic", "locations"), ("trace", *pipeline.LEVELS), "it is about how levels are printed", "low"),
+            (("dump_dir",), (*pipeline.LEVELS, *codes), "no pass runs", "low"),
+            (("target", "matmul_precision"), (*pipeline.LEVELS[1:], *codes), "it is made for all machines", "loop"),
+            (("checked",), (*pipeline.LEVELS[2:], *codes), "it is about accesses to memory", "low"),
+            (("opt_level",), {*codes} - {"llvm-ir"}, "what is made is not optimized by LLVM", "asm")):
+        if not {*dependent} & {*wanted}:
+            report.refuse(options, names, why, f"leave it out, or ask for --emit={other}")
 
 
 # -- where the module comes from --------------------------------------------------------------------------------------
@@ -205,8 +223,13 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
         if level in wanted:
             out[level] = to_text(module, options.generic, options.locations)
     if codes:
-        out |= (for_gpu if target.is_gpu else native)(module, wanted, target, options.opt_level)
+        out |= (for_gpu if target.is_gpu else native)(module, wanted, target, opt_level(options))
     return out
+
+
+def opt_level(options: argparse.Namespace) -> int:
+    """The effort of LLVM."""
+    return 2 if options.opt_level is None else int(options.opt_level)
 
 
 def as_models(module: Op, wanted: Sequence[str], path: str, name: str,

@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     add = p.add_argument
     add("before", help="a .mlir file, or - for stdin")
     add("after", help="another one")
-    add("-U", "--unified", type=report.integer(0), default=3, metavar="N", help="lines around a difference (default 3)")
+    add("-U", "--unified", type=report.integer(0), metavar="N", help="lines around a difference (default 3)")
     add("--locations", action="store_true", help="compare the source locations of operations, too")
     add("--json", action="store_true", help="print the lines that differ as JSON: [mark, text]")
     return p
@@ -35,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
 def main(options: argparse.Namespace) -> int:
     if options.before == options.after == "-":
         raise report.usage_error("both modules are stdin", "give one of them as a file", "MLC0391")
+    if options.json:
+        report.refuse(options, ("unified",), "--json has the lines that differ, and none around them", "leave one out")
     texts = []
     for path in (options.before, options.after):
         text, name = files.read_ir(path)
@@ -45,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([[line.mark, line.text] for line in lines if line.mark != " "]))
     elif count:
-        print(folded(lines, options.unified), end="")
+        print(folded(lines, 3 if options.unified is None else options.unified), end="")
     else:
         print("the modules are equal, up to the names of values")
     return WRONG_INPUT if count else OK

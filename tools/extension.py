@@ -12,6 +12,7 @@ from mlc import extension
 from mlc.backends.target import Target
 from mlc.ir.diag import ParseError, UserError
 from mlc.tools import files, formats, report, sources
+from mlc.tools.compile import opt_level
 
 KINDS = {"ext": ".so", "header": ".h", "stub": ".pyi"}
 """The kinds of output that can be emitted, and the file suffix of each."""
@@ -31,6 +32,7 @@ def wanted(options: argparse.Namespace) -> list[str]:
 
 
 def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
+    check_options(options, kinds)
     if options.checked:
         raise report.usage_error("a module that Python imports cannot be checked code", "leave --checked out; mlc run "
                                  "--checked runs a program as checked code", "MLC0482")
@@ -52,9 +54,9 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
     recorded = [_source(path, function, options.args) for function in names.split(",")]
     made = dict[str, bytes]()
     if "ext" in kinds or "header" in kinds:
-        weights = extension.weights_of(name, recorded, options.weights)
+        weights = extension.weights_of(name, recorded, options.weights or "inside")
     if "ext" in kinds:
-        made[KINDS["ext"]] = extension.built(name, recorded, targets, weights, options.opt_level)
+        made[KINDS["ext"]] = extension.built(name, recorded, targets, weights, opt_level(options))
         if weights.beside:
             made[".safetensors"] = weights.content
     functions = [s.function for s in recorded]
@@ -74,6 +76,17 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
     return 0
 
 
+def check_options(options: argparse.Namespace, kinds: Sequence[str]) -> None:
+    """Usage error for an option that nothing of these kinds depends on."""
+    report.refuse(options, ("generic", "locations", "dump_dir", "matmul_precision"), "a module that Python imports is "
+                  "machine code for several processors", "leave it out, or ask for a level, such as --emit=low")
+    if "ext" not in kinds:
+        report.refuse(options, ("cpu", "target", "opt_level"), "there is no code in what is made",
+                      "leave it out, or ask for --emit=ext, too")
+    if kinds == ["stub"]:
+        report.refuse(options, ("weights",), "a stub does not say where weights are", "leave it out")
+
+
 def chosen_targets(options: argparse.Namespace) -> list[Target]:
     """The processors that code is made for."""
     if options.cpu is not None and options.target is not None:
@@ -90,7 +103,8 @@ def chosen_targets(options: argparse.Namespace) -> list[Target]:
 
 def _source(path: str, name: str, given: str | None) -> extension.RecordedFunction:
     """A function of a file, recorded."""
-    function = sources.load(path, name)
+    is_model = formats.format_of(path) is not None         # to which the name is given
+    function = sources.load(path, "" if is_model else name)
     args = parse_trees(given) if given is not None else None
     if args is not None:
         sources.check_count(function, args, f"{path}:{name}")

@@ -37,6 +37,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(options: argparse.Namespace) -> int:
     from mlc.ir.diag import Error, InternalError
+    if "-" not in options.files:
+        report.refuse(options, ("kind",), "files have endings that tell their language", "leave it out, or give - for "
+                      "stdin")
     status, count, changed = OK, 0, 0
     for path in chosen(options.files):
         kind = options.kind or "mlir" if path == "-" else path.rpartition(".")[2]

@@ -66,7 +66,7 @@ def main(options: argparse.Namespace) -> int:
     counted = HardwareCounters()
     stop: SystemExit | None = None
     if path.endswith(".py") and name is None:
-        run.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
+        report.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                    f"mlc profile {path}:FUNCTION calls one function")
         try:
             apart = redirect_stdout(sys.stderr) if options.json == "-" else nullcontext()

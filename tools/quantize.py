@@ -43,6 +43,8 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error(f"{target} is the model itself", "choose another name", "MLC0391")
     if options.tokens < 0:
         raise report.usage_error(f"--tokens is {options.tokens}", "choose 0 for no perplexity, or more", "MLC0391")
+    if options.tokens == 0:
+        report.refuse(options, ("perplexity",), "with --tokens=0 nothing is compared", "leave one of them out")
     text = _text(options.perplexity) if options.tokens else ""
     content = described(source)
     kinds = write_gguf(target, content, options.type)

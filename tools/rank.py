@@ -11,6 +11,7 @@ import os
 import runpy
 import signal
 import sys
+from contextlib import AbstractContextManager, nullcontext
 
 from mlc.ir.files import write_text
 
@@ -48,7 +49,12 @@ def run(rank: int, path: str) -> None:
     from mlc.distributed import job
     job.tell_others(rank)
     sys.path[0] = os.path.dirname(os.path.abspath(path))
-    runpy.run_path(path, run_name="__main__")
+    watched: AbstractContextManager[None] = nullcontext()
+    if os.environ.get("MLC_RANKS_DETECT_ANOMALY") == "1":
+        from mlc.anomaly import detect_anomaly
+        watched = detect_anomaly()
+    with watched:
+        runpy.run_path(path, run_name="__main__")
 
 
 def number() -> int:

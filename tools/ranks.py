@@ -26,13 +26,14 @@ GRACE = 3.0
 _BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 
 
-def launch(path: str, arguments: Sequence[str], count: int, max_restarts: int) -> int:
+def launch(path: str, arguments: Sequence[str], count: int, max_restarts: int, detect_anomaly: bool = False) -> int:
     """Run a Python program as ranks until all have ended well; RankError that names the rank that failed first."""
     check_installed("mpi")
     command = [launcher(), "-n", str(count), sys.executable, "-m", "mlc.tools.rank", path, *arguments]
     for restart in range(max_restarts + 1):
         with tempfile.TemporaryDirectory(prefix="mlc-ranks-") as folder:
-            status = _run(command, Path(folder), {"MLC_RANKS_FOLDER": folder, "MLC_RESTART_COUNT": str(restart)})
+            status = _run(command, Path(folder), {"MLC_RANKS_FOLDER": folder, "MLC_RESTART_COUNT": str(restart),
+                                                  "MLC_RANKS_DETECT_ANOMALY": str(int(detect_anomaly))})
             if not status:
                 return 0
             error = failure(Path(folder), count, status)

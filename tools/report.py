@@ -9,7 +9,7 @@ import shlex
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -167,6 +167,14 @@ def seconds(text: str) -> float:
 def usage_error(message: str, hint: str, code: str) -> UserError:
     """An error about the command line."""
     return UserError(message, code=code, hint=hint)
+
+
+def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: str) -> None:
+    """Usage error for the first of these options that is given, so that none is silently ignored."""
+    for name in names:
+        given = getattr(options, name)
+        if given is not None and given is not False and given != []:
+            raise usage_error(f"--{name.replace('_', '-')} has no meaning here: {why}", hint, "MLC0391")
 
 
 def exit_status(stop: SystemExit) -> int:

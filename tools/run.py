@@ -77,16 +77,19 @@ def main(options: argparse.Namespace) -> int:
     path, name = named(options)
     if path.endswith(".py") and name is None:
         if options.ranks is None:
-            refuse(options, ("max_restarts",), "there is one process", "give --ranks, too")
-        refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
+            report.refuse(options, ("max_restarts",), "there is one process", "give --ranks, too")
+        report.refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                f"mlc run {path}:FUNCTION runs one function")
+        report.refuse(options, ("allow_pass",), "it is about reproducers", "import the pass in the program")
         if options.ranks is not None:
             return launch(path, options)
         with all_code_checked() if options.checked else nullcontext(), anomalies(options.detect_anomaly):
             return program(path, options.program_arguments, options.check)
-    refuse(options, ("ranks", "max_restarts"), "ranks are processes of a Python program", "give a .py file")
+    report.refuse(options, ("ranks", "max_restarts"), "ranks are processes of a Python program", "give a .py file")
     if options.detect_anomaly:
         raise report.usage_error("--detect-anomaly is about the calls of a Python program", "leave it out", "MLC0391")
+    if path.endswith(sources.FUNCTIONS):
+        report.refuse(options, ("allow_pass",), "it is about reproducers", "leave it out; -p names passes to run")
     if options.program_arguments:
         raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                  "give types with --args, or arrays with --inputs", "MLC0391")
@@ -141,13 +144,13 @@ def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> Ca
     entry = inputs.choose_entry(module, None if recorded else name or (held[0] if held else None))
     types = inputs.entries(module)[entry].inputs[len(weights):]
     if options.inputs:
-        refuse(options, OF_RANDOM_ARRAYS, "--inputs gives the arrays", "leave one of them out")
+        report.refuse(options, OF_RANDOM_ARRAYS, "--inputs gives the arrays", "leave one of them out")
         arrays: list[Any] = inputs.load_arrays(options.inputs)
         if weights and len(arrays) != len(types):
             raise report.usage_error(f"--inputs has {len(arrays)} arrays, and {path} takes {len(types)}",
                                      "give one for each input; mlc import lists them", "MLC0397")
     elif held:
-        refuse(options, OF_RANDOM_ARRAYS, "the file holds the arrays", "leave it out, or give --inputs")
+        report.refuse(options, OF_RANDOM_ARRAYS, "the file holds the arrays", "leave it out, or give --inputs")
         arrays = list(held[1])
     else:
         given = inputs.parse_args(options.args) if options.args else []
@@ -168,13 +171,6 @@ def named(options: argparse.Namespace) -> tuple[str, str | None]:
     return path, name
 
 
-def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: str) -> None:
-    """Usage error for the first of these options that is given, so that none is silently ignored."""
-    for name in names:
-        if getattr(options, name) is not None:
-            raise report.usage_error(f"--{name.replace('_', '-')} has no meaning here: {why}", hint, "MLC0391")
-
-
 def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple[Op, str, list[Any]]:
     """The module of the function, its text if it was parsed, and its first arguments if it is a model with weights."""
     if not path.endswith(sources.FUNCTIONS):
@@ -183,11 +179,10 @@ def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple
         verify(module)
         return module, text, []
     from mlc.tools import compile, inputs
-    if formats.format_of(path) is not None:
-        name = ""
-    elif name is None:
+    if name is None and formats.format_of(path) is None:
         name = sources.name_of_only(path)
-    module, weights = compile.trace_with_weights(path, name, inputs.parse_args(options.args) if options.args else None)
+    given = inputs.parse_args(options.args) if options.args else None
+    module, weights = compile.trace_with_weights(path, name or "", given)
     return module, "", weights
 
 
@@ -240,7 +235,8 @@ def launch(path: str, options: argparse.Namespace) -> int:
         raise report.usage_error("--ranks starts processes, which --check and --checked do not see into",
                                  "check the program on one rank: leave --ranks out", "MLC0391")
     readable(path)
-    return ranks.launch(path, options.program_arguments, options.ranks, options.max_restarts or 0)
+    return ranks.launch(path, options.program_arguments, options.ranks, options.max_restarts or 0,
+                        options.detect_anomaly)
 
 
 def readable(path: str) -> None:

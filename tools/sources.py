@@ -38,6 +38,9 @@ def load(path: str, name: str) -> Callable[..., Any]:
     if path.endswith(".mlc"):
         return load_program(path, name)
     if (kind := formats.format_of(path)) is not None:
+        if name:
+            raise report.usage_error(f"{path} is one model, and has no function {name}", "leave the name out",
+                                     "MLC0399")
         return kind.load(path)  # type: ignore[no-any-return]
     stem = Path(path).stem
     spec = importlib.util.spec_from_file_location(stem, path)

@@ -97,7 +97,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     path, name = run.named(argparse.Namespace(file=options.file, entry=None))
     given = inputs.parse_args(options.args) if options.args is not None else None
     if path.endswith(".py") and name is None:
-        run.refuse(options, ("args",), "a Python program says itself what it calls", f"explain {path}:FUNCTION")
+        report.refuse(options, ("args",), "a Python program says itself what it calls", f"explain {path}:FUNCTION")
         apart = options.json and options.output in (None, "-")       # what the program prints is no part of the data
         with redirect_stdout(sys.stderr) if apart else nullcontext():
             found = subjects.of_program(path, options.program_arguments, target, options.matmul_precision)
@@ -107,6 +107,6 @@ def _subject(options: argparse.Namespace) -> Subject:
     elif path.endswith(sources.FUNCTIONS):
         found = subjects.of_function(path, name or "", given, target, options.matmul_precision)
     else:
-        run.refuse(options, ("args",), "the file has the types", "leave it out")
+        report.refuse(options, ("args",), "the file has the types", "leave it out")
         found = subjects.of_text(path, name or "", target)
     return subjects.specialise(found, options.sizes)
