@@ -47,21 +47,21 @@ class Leaf:
 class AttributeTree:
     """An object whose attributes that hold arrays are its children; its other attributes belong to the structure.
 
-    _parameters   names of the attributes that are differentiated and trained
-    _buffers      names of the attributes that are state: not differentiated, and assigned anew while a function runs
-    _frozen       names of the parameters that are not differentiated for now, unless the tensors say otherwise
+    _parameters    names of the attributes that are differentiated and trained
+    _buffers       names of the attributes that are state: not differentiated, and assigned anew while a function runs
+    _frozen_names  names of the parameters that are not differentiated for now, unless the tensors say otherwise
     """
 
     _parameters: tuple[str, ...] = ()
     _buffers: tuple[str, ...] = ()
-    _frozen: tuple[str, ...] = ()
+    _frozen_names: tuple[str, ...] = ()
 
 
 def frozen_names(x: AttributeTree) -> tuple[str, ...]:
     """The names of the parameters that are not differentiated for now."""
     held = vars(x)
     said = [(name, getattr(held.get(name), "frozen", None)) for name in x._parameters]
-    return tuple(name for name, frozen in said if frozen or (frozen is None and name in x._frozen))
+    return tuple(name for name, frozen in said if frozen or (frozen is None and name in x._frozen_names))
 
 
 class Static:
@@ -285,9 +285,9 @@ def _attributes(x: AttributeTree, known: dict[int, Static]) -> tuple[Token, Sequ
     names, children, statics = [], [], []
     frozen = frozen_names(x) if x._parameters else ()
     if frozen:
-        statics.append(("_frozen", Static(frozen)))
+        statics.append(("_frozen_names", Static(frozen)))
     for name, value in vars(x).items():
-        if name == "_frozen":
+        if name == "_frozen_names":
             continue
         kind = type(value)
         if kind in PLAIN:

@@ -37,7 +37,7 @@ from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size
 
-HIDDEN = frozenset({"training", "_parameters", "_buffers", "_frozen", "_unsaved"})
+HIDDEN = frozenset({"training", "_parameters", "_buffers", "_frozen_names", "_unsaved"})
 """Attributes of a module that do not come from its declarations."""
 
 

@@ -50,14 +50,15 @@ class Convertible(Hierarchy):
         check_memory_format(memory_format)
         wanted, device_name = destination(target, dtype, device)
         if device_name is not None:
-            self._assign({name: x.to_device(device_name) for name, _, _, x in self._state()})
+            self._assign_state({name: x.to_device(device_name) for name, _, _, x in self._state_by_name()})
         if wanted is None:
             return self
         if not wanted.is_floating_point:
             raise UserTypeError(f"a module of {wanted} could not be trained", code="MLC0342", loc=user_loc(),
                                 hint="use float16, bfloat16, float32 or float64")
 
-        self._assign({name: _cast(x, wanted) for name, _, _, x in self._state() if x.dtype.is_floating_point})
+        self._assign_state({name: _cast(x, wanted) for name, _, _, x in self._state_by_name()
+                            if x.dtype.is_floating_point})
         return self
 
     def cpu(self: M) -> M:
@@ -117,7 +118,7 @@ class Convertible(Hierarchy):
             >>> layer.share_memory() is layer
             True
         """
-        for _, _, attribute, x in self._state():
+        for _, _, attribute, x in self._state_by_name():
             if attribute != "key" or x.dtype.name != "uint32":
                 x.share_memory_()
         return self
@@ -158,7 +159,8 @@ class Convertible(Hierarchy):
         """
         self.to(dst_type)
         wanted, _ = destination(dst_type, None, None)
-        self._assign({name: _cast(x, wanted) for name, _, _, x in self._state() if not x.dtype.is_floating_point})
+        self._assign_state({name: _cast(x, wanted) for name, _, _, x in self._state_by_name()
+                            if not x.dtype.is_floating_point})
         return self
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
@@ -175,6 +177,6 @@ class Convertible(Hierarchy):
             >>> nn.Linear(2, 3).to_empty(device="cpu").weight.shape
             (3, 2)
         """
-        self._assign({name: zeros(x.shape, dtype=x.dtype).to(device) for name, owner, _, x in self._state()
-                      if recurse or owner is self})
+        self._assign_state({name: zeros(x.shape, dtype=x.dtype).to(device)
+                            for name, owner, _, x in self._state_by_name() if recurse or owner is self})
         return self

@@ -32,12 +32,12 @@ class Hierarchy:
             ['0', '1']
         """
         seen = set[int]()
-        for name, x in self._children():
+        for name, x in self._child_modules():
             if id(x) not in seen:
                 seen.add(id(x))
                 yield name, x
 
-    def _children(self) -> Iterator[tuple[str, Any]]:
+    def _child_modules(self) -> Iterator[tuple[str, Any]]:
         for name, held in vars(self).items():
             kind = type(held)
             if kind in NEITHER or kind is Tensor:
@@ -80,7 +80,7 @@ class Hierarchy:
         if remove_duplicate:
             memo.add(self)
         yield prefix, self
-        for name, child in self._children():
+        for name, child in self._child_modules():
             yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Any]:
@@ -110,7 +110,7 @@ class Hierarchy:
             >>> model.get_submodule("1")
             ReLU()
         """
-        return self._find(target, dict(self.named_modules(remove_duplicate=False)), "module")
+        return self._find_by_target(target, dict(self.named_modules(remove_duplicate=False)), "module")
 
     def get_parameter(self, target: str) -> Tensor:
         """Find a parameter by its name.
@@ -129,7 +129,7 @@ class Hierarchy:
             >>> tuple(model.get_parameter("0.bias").shape)
             (3,)
         """
-        found: Tensor = self._find(target, self._ties(), "parameter")
+        found: Tensor = self._find_by_target(target, self._tied_by_name(), "parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
@@ -148,10 +148,10 @@ class Hierarchy:
             >>> nn.Sequential(nn.BatchNorm1d(2)).get_buffer("0.running_mean")
             tensor([0., 0.], dtype=mlc.float32)
         """
-        found: Tensor = self._find(target, dict(self.named_buffers(remove_duplicate=False)), "buffer")
+        found: Tensor = self._find_by_target(target, dict(self.named_buffers(remove_duplicate=False)), "buffer")
         return found
 
-    def _find(self, target: str, by_name: Mapping[str, Any], what: str) -> Any:
+    def _find_by_target(self, target: str, by_name: Mapping[str, Any], what: str) -> Any:
         if target not in by_name:
             names = ", ".join(name for name in by_name if name)
             raise UserAttributeError(f"{type(self).__name__} has no {what} {target!r}", code="MLC0385", loc=user_loc(),
@@ -202,7 +202,7 @@ class Hierarchy:
             >>> [name for name, _ in model.named_parameters()]
             ['0.weight', '0.bias']
         """
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over the parameters, in the order of `named_parameters`.
@@ -236,7 +236,7 @@ class Hierarchy:
             >>> [name for name, _ in nn.BatchNorm1d(3).named_buffers()]
             ['running_mean', 'running_var', 'num_batches_tracked']
         """
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over the buffers, in the order of `named_buffers`.
@@ -253,7 +253,8 @@ class Hierarchy:
         """
         return (x for _, x in self.named_buffers(recurse=recurse))
 
-    def _named(self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+    def _named_members(self, kind: str, prefix: str, recurse: bool,
+                       remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
         seen = set[int]()
         for path, owner in self.named_modules(remove_duplicate=False) if recurse else (("", self),):
             if attributes := getattr(owner, kind):
@@ -278,35 +279,35 @@ class Hierarchy:
             >>> nn.Linear(2, 3).num_parameters()
             9
         """
-        frozen = {id(x) for _, owner, attribute, x in self._tensors()
+        frozen = {id(x) for _, owner, attribute, x in self._tensors_by_name()
                   if trained and attribute in tree.frozen_names(owner)}
         return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
 
-    def _held(self) -> Iterator[tuple[str, Any]]:
+    def _held_by_name(self) -> Iterator[tuple[str, Any]]:
         """The modules and tensors that the attributes hold, in containers too, but not those inside the modules."""
         for name, x in vars(self).items():
             if type(x) not in NEITHER:
                 yield from tensors_and_modules(x, name)
 
-    def _tensors(self) -> Iterator[tuple[str, Any, str, Tensor]]:
+    def _tensors_by_name(self) -> Iterator[tuple[str, Any, str, Tensor]]:
         """(name, the module that holds it, the attribute it is in, tensor) of every tensor."""
         for prefix, owner in self.named_modules(remove_duplicate=False):
-            for name, x in owner._held():
+            for name, x in owner._held_by_name():
                 if isinstance(x, Tensor):
                     yield f"{prefix}.{name}" if prefix else name, owner, name.split(".")[0], x
 
-    def _ties(self) -> dict[str, Tensor]:
+    def _tied_by_name(self) -> dict[str, Tensor]:
         """Every parameter under each of its names."""
-        return {name: x for name, owner, attribute, x in self._tensors() if attribute in owner._parameters}
+        return {name: x for name, owner, attribute, x in self._tensors_by_name() if attribute in owner._parameters}
 
-    def _assign(self, new: Mapping[str, Tensor]) -> None:
+    def _assign_state(self, new: Mapping[str, Tensor]) -> None:
         """Have the tensors of these names take over the elements of new ones, so that optimizers hold the same tensors
         as before; a shared parameter takes those of its first name. While a function is recorded, tensors of modules
         that are its arguments are replaced."""
-        ties = self._ties()
+        ties = self._tied_by_name()
         first = {id(x): new[name] for name, x in reversed(ties.items()) if name in new}
         new = {**new, **{name: first[id(x)] for name, x in ties.items() if id(x) in first}}
-        for name, _, _, x in list(self._tensors()):
+        for name, _, _, x in list(self._tensors_by_name()):
             if name in new and type(x) is Tensor and (state.trace is not None or type(new[name]) is Tensor):
                 _take_over(x, new.pop(name))
         for prefix, owner in self.named_modules(remove_duplicate=False) if new else ():
@@ -316,10 +317,10 @@ class Hierarchy:
                     setattr(owner, name, replaced(x, start + name, new))
 
     def _own_state(self) -> list[tuple[str, str, Tensor]]:
-        held = [(name, name.split(".")[0], x) for name, x in self._held() if isinstance(x, Tensor)]
+        held = [(name, name.split(".")[0], x) for name, x in self._held_by_name() if isinstance(x, Tensor)]
         return [entry for names in (self._parameters, self._buffers) for entry in held if entry[1] in names]
 
-    def _state(self) -> Iterator[tuple[str, Any, str, Tensor]]:
+    def _state_by_name(self) -> Iterator[tuple[str, Any, str, Tensor]]:
         return ((f"{prefix}.{name}" if prefix else name, owner, attribute, x)
                 for prefix, owner in self.named_modules(remove_duplicate=False)
                 for name, attribute, x in owner._own_state())
@@ -385,5 +386,6 @@ def paths_in(module: Hierarchy) -> dict[int, str]:
         at, path = left.pop()
         if id(at) not in found:
             found[id(at)] = path
-            left += [(x, f"{path}.{name}" if path else name) for name, x in reversed(list(Hierarchy._children(at)))]
+            below = reversed(list(Hierarchy._child_modules(at)))
+            left += [(x, f"{path}.{name}" if path else name) for name, x in below]
     return found

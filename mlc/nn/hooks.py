@@ -51,7 +51,7 @@ class Hooked:
     _backward_pre_hooks: Hooks = NONE
     _backward_hooks: Hooks = NONE
 
-    def _hooks(self, kind: str) -> OrderedDict[int, Hook]:
+    def _hooks_of(self, kind: str) -> OrderedDict[int, Hook]:
         """The hooks of a kind that the module has itself, as a dict to add to."""
         held: OrderedDict[int, Hook] = vars(self).setdefault(kind, OrderedDict())
         return held
@@ -75,7 +75,7 @@ class Hooked:
             >>> layer(mlc.tensor(1.0))
             tensor(2., dtype=mlc.float32)
         """
-        return add(self._hooks("_forward_pre_hooks"), Hook(hook, with_kwargs), prepend)
+        return add(self._hooks_of("_forward_pre_hooks"), Hook(hook, with_kwargs), prepend)
 
     def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:
@@ -96,7 +96,7 @@ class Hooked:
             >>> layer(mlc.tensor(1.0))
             tensor(10., dtype=mlc.float32)
         """
-        return add(self._hooks("_forward_hooks"), Hook(hook, with_kwargs, always_call), prepend)
+        return add(self._hooks_of("_forward_hooks"), Hook(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call a function when `backward` has the gradients of the inputs: hook(module, grad_input, grad_output).
@@ -119,7 +119,7 @@ class Hooked:
             >>> x.grad
             tensor(2., dtype=mlc.float32)
         """
-        return add(self._hooks("_backward_hooks"), Hook(hook), prepend)
+        return add(self._hooks_of("_backward_hooks"), Hook(hook), prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call a function when `backward` has computed the gradients of the results: hook(module, grad_output).
@@ -131,7 +131,7 @@ class Hooked:
         Returns:
             A handle whose `remove()` unregisters the hook.
         """
-        return add(self._hooks("_backward_pre_hooks"), Hook(hook), prepend)
+        return add(self._hooks_of("_backward_pre_hooks"), Hook(hook), prepend)
 
 
 # -- hooks of all modules ---------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
             if name in self._buffers:
                 self._buffers = tuple(n for n in self._buffers if n != name)
         if type(value) is Tensor and name in self._parameters:
-            value = self._parameter(name, value)
+            value = self._parameter_by_name(name, value)
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -147,12 +147,12 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         if name in self._buffers:
             self._buffers = tuple(n for n in self._buffers if n != name)
 
-    def _parameter(self, name: str, value: Tensor) -> Tensor:
+    def _parameter_by_name(self, name: str, value: Tensor) -> Tensor:
         """The tensor that becomes a parameter: itself, or one of the same elements if it has a history. A dual tensor
         takes the place of a parameter as it is."""
         if tangent_of(value) is not None:
             return value
-        trained = name not in self._frozen if value.frozen is None else not value.frozen
+        trained = name not in self._frozen_names if value.frozen is None else not value.frozen
         if trained:
             self._check_trained(name, value)
         return mark_parameter(value if value.is_leaf else value.detach(), trained)
@@ -324,7 +324,7 @@ class Module(Hooked, Convertible, Stateful, Trainable, tree.AttributeTree):
         return module_html(self)
 
     def _printed_children(self) -> Iterator[tuple[str, Any]]:
-        return self._children()
+        return self._child_modules()
 
 
 def _printed(name: str, extra: Sequence[str], inside: Sequence[str]) -> str:

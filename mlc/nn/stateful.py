@@ -119,19 +119,19 @@ class Stateful(Hierarchy):
         extra = {f"{name}.{EXTRA}" if name else EXTRA: module for name, module in modules
                  if type(module).set_extra_state is not Stateful.set_extra_state}
         arrays = {name: x for name, x in given.items() if name not in extra}
-        saved = {name: x for name, owner, attribute, x in self._state() if attribute not in owner._unsaved}
-        new, found = fitting(arrays, saved, self._ties(), strict, type(self).__name__,
+        saved = {name: x for name, owner, attribute, x in self._state_by_name() if attribute not in owner._unsaved}
+        new, found = fitting(arrays, saved, self._tied_by_name(), strict, type(self).__name__,
                              [name for name in extra if name not in given], errors)
         for keys, more in zip(report, found):
             keys += [key for key in more if key not in keys]
         if assign:
-            self._adopt({name: x if type(x := given[name]) is Tensor else new[name] for name in new})
+            self._adopt_state({name: x if type(x := given[name]) is Tensor else new[name] for name in new})
         else:
-            self._assign(new)
+            self._assign_state(new)
         for name, module in extra.items():
             if name in given:
                 module.set_extra_state(given[name])
-        self._loaded(report)
+        self._call_load_hooks(report)
         return report
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any],
@@ -143,16 +143,16 @@ class Stateful(Hierarchy):
             own = (self,) if hook.with_kwargs else ()
             hook.function(*own, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
-    def _loaded(self, report: Incompatible) -> None:
+    def _call_load_hooks(self, report: Incompatible) -> None:
         """Call the hooks of what has been loaded, those of the modules inside first."""
         for module in self.children():
-            module._loaded(report)
+            module._call_load_hooks(report)
         for hook in list(self._load_state_dict_post_hooks.values()):
             hook.function(self, report)
 
-    def _adopt(self, new: Mapping[str, Tensor]) -> None:
+    def _adopt_state(self, new: Mapping[str, Tensor]) -> None:
         """Hold these tensors, by name, in place of those that are held."""
-        for name, owner, attribute, _ in list(self._state()):
+        for name, owner, attribute, _ in list(self._state_by_name()):
             if name in new:
                 tensor, rest = new[name], name.rpartition(".")[2]
                 if attribute in owner._parameters:
@@ -231,7 +231,7 @@ def _collect(module: Any, found: dict[str, Any], prefix: str, keep_vars: bool, c
         found[prefix + name] = x
     if type(module).get_extra_state is not Stateful.get_extra_state:
         found[prefix + EXTRA] = module.get_extra_state()
-    for name, child in module._children():
+    for name, child in module._child_modules():
         if type(child).state_dict is Stateful.state_dict:
             _collect(child, found, f"{prefix}{name}.", keep_vars, constants)
         else:

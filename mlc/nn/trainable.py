@@ -82,12 +82,12 @@ class Trainable(Hierarchy):
 
     def _freeze(self: M, which: Callable[[str], bool] | None,
                 change: Callable[[tuple[str, ...], str], tuple[str, ...]]) -> M:
-        for name, owner, attribute, x in list(self._tensors()):
+        for name, owner, attribute, x in list(self._tensors_by_name()):
             if attribute in owner._parameters and (which is None or which(name)):
                 frozen = change(tree.frozen_names(owner), attribute)
-                vars(owner).pop("_frozen", None)
+                vars(owner).pop("_frozen_names", None)
                 if frozen:
-                    owner._frozen = frozen
+                    owner._frozen_names = frozen
                 if type(x) is Tensor:
                     mark_parameter(x, attribute not in frozen)
         return self

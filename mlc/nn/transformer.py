@@ -380,7 +380,7 @@ class Transformer(Module):
         self.decoder = custom_decoder or TransformerDecoder(
             TransformerDecoderLayer(*settings), num_decoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
-        self._assign({name: init.xavier_uniform(p.shape, dtype=p.dtype, generator=generator).to(p.device)
+        self._assign_state({name: init.xavier_uniform(p.shape, dtype=p.dtype, generator=generator).to(p.device)
                       for name, p in self.named_parameters() if p.ndim > 1})
 
     def forward(self, src: Operand, tgt: Operand, src_mask: Operand = None, tgt_mask: Operand = None,

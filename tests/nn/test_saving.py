@@ -65,3 +65,17 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(mlc.UserError, match="MLC0393"):
         nn.save_safetensors(tmp_path / "no" / "folder", {})
     assert not list(tmp_path.iterdir())
+
+
+def test_attributes_of_users_do_not_hide_what_modules_need() -> None:
+    class Own(mlc.nn.Sequential):
+        def __init__(self) -> None:
+            super().__init__(mlc.nn.Linear(2, 2), mlc.nn.BatchNorm1d(2))
+            for name in ("frozen", "hooks", "state", "tensors", "children", "names", "loaded", "held", "named", "ties"):
+                setattr(self, f"_{name}", [name])
+
+    module = Own()
+    module.register_forward_hook(lambda module, args, out: out * 0)
+    module.load_state_dict(module.state_dict())
+    assert module.eval().requires_grad_(False).double()(mlc.ones(3, 2, dtype=mlc.float64)).tolist() == [[0.0, 0.0]] * 3
+    assert len(list(module.parameters())) == 4 and module._frozen == ["frozen"]
