@@ -340,3 +340,13 @@ def test_recursion_by_a_function_that_is_given(wrong: Any) -> None:
 def test_a_slice_that_is_empty_for_all_sizes(program: Any) -> None:
     p = program("def f(x: f32[N]) -> f32 = sum(x[3:1]) + sum(x[-1:-2]) + sum(x[2:2])\n")
     assert [p.f(vector(*range(n))).item() for n in (1, 2, 5)] == [0, 0, 0]
+
+
+def test_names_of_functions_within_loops(program: Any, wrong: Any) -> None:
+    """A loop may call its own value as a function of outside, in each step anew; but it makes no new function."""
+    p = program("def f(xs: f32[2, 3]) -> f32:\n    out = 0.0\n    for x in xs:\n        mean = mean(x)\n"
+                "        double = y => 2 * y\n        out = out + double(mean)\n    return out\n")
+    assert p.f(np.array([[1, 2, 3], [4, 5, 6]], np.float32)).item() == 14
+    assert wrong("def g(x: f32) -> f32 = x\ndef f(n: i64, x: f32) -> f32:\n    for i in 0..n:\n"
+                 "        g = y => 2 * g(y)\n        x = g(x)\n    return x\n") == [
+        "3:9 MLC0646 g is a function outside of the loop, which gives the name to another one"]

@@ -12,6 +12,7 @@ from typing import Any
 from mlc.frontend import loop_carried, tree
 from mlc.frontend.abstract_values import UNDEFINED, SourceConstruct
 from mlc.frontend.control import bound, counter, row
+from mlc.frontend.language import library
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.bindings import assign, declare, give, hold, is_buffer, misplaced, misplaced_yield, unused
 from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, look_up, names_in, nothing_is_known, unrolled
@@ -26,6 +27,7 @@ from mlc.frontend.language.values import (
     Span,
     Zipped,
     deeper,
+    is_function,
     is_poisoned,
     report,
     session,
@@ -204,12 +206,16 @@ class _Body:
 
     def inside(self, values: Sequence[Any]) -> Environment:
         inner = self.env.copy()
-        inner.names.update(dict.fromkeys(self.own, _IN_THE_LOOP))
         inner.names.update({n: x if n not in self.wrong else POISON for n, x in zip(self.names, values)})
         return inner
 
     def after(self, inner: Environment, values: Sequence[Any]) -> list[Any]:
         """Values of the names at the end of the block; for POISON, the values before it."""
+        for n in self.own:
+            if n not in self.names and n not in self.env.names and is_function(inner.names.get(n)) and (
+                    n in self.env.scope.names() or library.find(n) is not None):
+                raise self.env.error(self.node.at, "MLC0646", f"{n} is a function outside of the loop, which gives the "
+                                     "name to another one", "choose another name")
         now = [inner.names[n] for n in self.names]
         self.wrong.update(n for n, x in zip(self.names, now) if is_poisoned(x))
         return [before if n in self.wrong else x for n, x, before in zip(self.names, now, values)]

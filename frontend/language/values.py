@@ -187,6 +187,11 @@ def is_static_number(x: Any) -> bool:
     return isinstance(x, int | float)
 
 
+def is_function(x: Any) -> bool:
+    """Whether a value is a function or model of the program or of the library."""
+    return isinstance(x, Applicable) or (callable(x) and not isinstance(x, Tensor | tree.AttributeTree))
+
+
 def is_poisoned(x: Any, depth: int = 8) -> bool:
     """Whether a value is or contains POISON."""
     if x is POISON:
