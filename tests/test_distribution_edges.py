@@ -103,9 +103,8 @@ def test_small_probabilities_of_a_transformed_variable() -> None:
 def test_impossible_values_and_weights_are_refused(make: Callable[[Any, Any], Any]) -> None:
     with pytest.raises((ValueError, RuntimeError)):
         make(T, torch.tensor)
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError, match="MLC0761"):
         make(D, mlc.tensor)
-    assert found.value.code in ("MLC0761", "MLC0763")
 
 
 @pytest.mark.parametrize("name", ["entropy", "enumerate_support"])

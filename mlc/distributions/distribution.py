@@ -216,7 +216,7 @@ class Distribution:
             Tensor of floats.
 
         Raises:
-            UserError: The value is impossible (MLC0761), or its last sizes are not those of an event (MLC0763).
+            UserError: The value is impossible, or its last sizes are not those of an event (MLC0761).
 
         Example:
             >>> mlc.distributions.Uniform(0.0, 2.0).log_prob(mlc.tensor(1.5)).exp()
@@ -310,7 +310,7 @@ class Distribution:
         if self.validate_args and recording.trace is None:
             if x.shape[max(x.ndim - len(self.event_shape), 0):] != self.event_shape:
                 raise UserError(f"{type(self).__name__}: the value has shape {list(x.shape)}, and an event has shape "
-                                f"{list(self.event_shape)}", code="MLC0763", loc=user_loc(),
+                                f"{list(self.event_shape)}", code="MLC0761", loc=user_loc(),
                                 hint="the last sizes of a value are those of an event")
             self._checks(self.support, x, "the value")
         return x
