@@ -234,6 +234,12 @@ def test_cofactors_of_singular_matrices(x: Any, gradient: Any) -> None:
 
 
 @pytest.mark.usefixtures("interpreted")
+def test_second_derivatives_of_determinants_of_singular_matrices() -> None:
+    found = mlc.func.hessian(mlc.linalg.det)(mlc.tensor([[1.0, 2], [2, 4]]))
+    assert found.reshape(4, 4).tolist() == [[0, 0, 0, 1], [0, 0, -1, 0], [0, -1, 0, 0], [1, 0, 0, 0]]
+
+
+@pytest.mark.usefixtures("interpreted")
 def test_where_a_matrix_is_not_positive_definite() -> None:
     """At the leading minor that LAPACK names; the columns before it are those of the factor."""
     rng = np.random.default_rng(0)

@@ -63,9 +63,11 @@ def det(A: Operand) -> Tensor:
     a = as_square(A, complex=True)
     packed, pivots, _ = emit(T.Lu, a)
     line = tracer(diagonal(packed, 0, -2, -1))
-    # the derivative takes a pivot of 0 as the same tiny number as that of the factorization, which cancels
-    product = R.prod(line + cast(tracer(line == 0), a.type.dtype) * tiny_pivot(a.type.dtype), -1)
-    product = E.where(R.any(line == 0, -1), product - E.detach(product), product)
+    product, zero = R.prod(line, -1), tracer(line == 0)
+    # where a pivot of 0 is not the last, cofactors come from the pivots after it: the derivative of the product has to
+    # take it as the same tiny number as that of the factorization, which cancels
+    near = R.prod(line + cast(zero, a.type.dtype) * tiny_pivot(a.type.dtype), -1)
+    product = E.where(R.any(zero[..., :-1], -1), near - E.detach(near), product)
     return product * cast(tracer(_parity(pivots)), a.type.dtype)
 
 
