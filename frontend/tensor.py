@@ -415,7 +415,8 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
         if array.dtype.kind == "c" and wanted.kind not in "cb":
             raise UserTypeError(f"complex numbers do not fit in {wanted}", code="MLC0790", loc=user_loc(),
                                 hint="pass the real parts, as in x.real")
-        return array.astype(wanted, copy=False)
+        with np.errstate(over="ignore"):                   # to inf, as in every cast
+            return array.astype(wanted, copy=False)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

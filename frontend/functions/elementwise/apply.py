@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,17 @@ def scaled(cls: Any, a: Operand, b: Operand, floating: bool = False) -> Tensor:
     dtype, _ = common_dtype([x, y])
     if dtype not in (f16, bf16) or not (_changes(x, dtype) or _changes(y, dtype)):
         return binary(cls, x, y, floating)
-    wide = [number(x, f32) if isinstance(x, NUMBER) else cast(x, f32) for x in (x, y)]
-    return cast(emit(cls, *wide), dtype)
+    return wide(lambda x, y: binary(cls, x, y), x, y)
+
+
+def wide(f: Callable[[Tracer, Tracer], Operand], a: Operand, b: Operand) -> Tensor:
+    """f of two operands in their promoted type; of 16-bit floats in float32, from the numbers themselves, and rounded
+    once."""
+    xs = [x if isinstance(x, NUMBER) else tracer(x) for x in (a, b)]
+    dtype, _ = common_dtype(xs)
+    if dtype not in (f16, bf16):
+        return tracer(f(*together(*xs)))
+    return cast(tracer(f(*(number(x, f32) if isinstance(x, NUMBER) else cast(x, f32) for x in xs))), dtype)
 
 
 def _changes(x: Any, dtype: ScalarType) -> bool:

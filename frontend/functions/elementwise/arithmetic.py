@@ -6,7 +6,7 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
-from mlc.frontend.functions.elementwise.apply import binary, numeric, scaled, unary
+from mlc.frontend.functions.elementwise.apply import binary, numeric, scaled, unary, wide
 from mlc.frontend.functions.elementwise.bits import logical_and, logical_or
 from mlc.frontend.functions.elementwise.rounding import trunc
 from mlc.frontend.functions.elementwise.selection import where
@@ -16,7 +16,7 @@ from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
 from mlc.ir.diag import UserError
-from mlc.ir.types import i64
+from mlc.ir.types import bf16, f16, i64
 
 
 @operation(name="cast")
@@ -186,6 +186,13 @@ def _weighted(input: Operand, other: Operand, alpha: Operand) -> list[Tracer]:
     return together(a, mul(b, alpha))
 
 
+def _rounds(input: Operand, other: Operand, alpha: Operand) -> bool:
+    """Whether alpha * other would be rounded to 16 bits before the sum is."""
+    if isinstance(alpha, int) and alpha == 1:
+        return False
+    return common_dtype([x if isinstance(x, NUMBER) else tracer(x) for x in (input, other)])[0] in (f16, bf16)
+
+
 @operation(integers=("alpha",))
 def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """input + alpha * other, elementwise; for bools the logical or.
@@ -207,6 +214,8 @@ def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
         >>> mlc.add(mlc.tensor([1.0, 2.0]), mlc.tensor([10.0, 20.0]), alpha=2)
         tensor([21., 42.], dtype=mlc.float32)
     """
+    if _rounds(input, other, alpha):
+        return wide(lambda a, b: add(a, b, alpha=alpha), input, other)
     a, b = _weighted(input, other, alpha)
     return logical_or(a, b) if a.type.dtype.is_bool else binary(T.Add, a, b)
 
@@ -232,6 +241,8 @@ def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
         >>> mlc.sub(mlc.tensor([5.0, 2.0]), 1)
         tensor([4., 1.], dtype=mlc.float32)
     """
+    if _rounds(input, other, alpha):
+        return wide(lambda a, b: sub(a, b, alpha=alpha), input, other)
     a, b = _weighted(input, other, alpha)
     numeric(a, "sub")
     return binary(T.Sub, a, b)
@@ -315,9 +326,10 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
         return scaled(T.Div, input, other, floating=True)
     if rounding_mode != "trunc":
         raise UserError(f"rounding_mode = {rounding_mode!r}", code="MLC0360", hint='use None, "floor" or "trunc"')
-    a, b = together(input, other)
-    if a.type.dtype.is_float:
-        return trunc(binary(T.Div, a, b))
+    a, b = (x if isinstance(x, NUMBER) else tracer(x) for x in (input, other))
+    if common_dtype([a, b])[0].is_float:
+        return wide(lambda a, b: trunc(binary(T.Div, a, b)), a, b)
+    a, b = together(a, b)
     quotient = floor_divide(a, b)
     inexact = logical_and(quotient < 0, quotient * b != a) if signed(a) else None
     return quotient if inexact is None else quotient + cast(tracer(inexact), a.type.dtype)
@@ -343,9 +355,7 @@ def floor_divide(input: Operand, other: Operand) -> Tensor:
         >>> mlc.floor_divide(mlc.tensor([7, -7]), 2)
         tensor([ 3, -4], dtype=mlc.int64)
     """
-    a, b = together(input, other)
-    numeric(a, "floor_divide")
-    return binary(T.FloorDiv, a, b)
+    return wide(lambda a, b: binary(T.FloorDiv, numeric(a, "floor_divide"), b), input, other)
 
 
 @operation()
@@ -417,9 +427,13 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
         >>> mlc.lerp(mlc.tensor([0.0, 10.0]), 20.0, 0.25)
         tensor([ 5. , 12.5], dtype=mlc.float32)
     """
-    return rounded_once(
-        lambda a, b, t: where(abs(t) < 0.5, a + t * (b - a), b - (1 - t) * (b - a)),    # exact at both ends
-        *together(input, end, weight, floating=True))
+    def of(a: Tensor, b: Tensor, t: Tensor) -> Tensor:
+        return where(abs(t) < 0.5, a + t * (b - a), b - (1 - t) * (b - a))     # exact at both ends
+
+    t = tracer(weight)
+    if t.weak and not t.type.dtype.is_complex:             # a number, which is not rounded to 16 bits
+        return rounded_once(lambda a, b: of(a, b, t), *together(input, end, floating=True))
+    return rounded_once(of, *together(input, end, t, floating=True))
 
 
 @operation()

@@ -121,8 +121,8 @@ def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
     """
     if lambd < 0:
         raise UserError(f"lambd = {lambd}, expected at least 0", code="MLC0360")
-    x = floating(input)
-    return E.where(E.abs(x) <= lambd, 0.0, E.where(x > 0, x - lambd, x + lambd))
+    return rounded_once(lambda x: E.where(E.abs(x) <= lambd, 0.0, E.where(x > 0, x - lambd, x + lambd)),
+                        floating(input))
 
 
 @operation()

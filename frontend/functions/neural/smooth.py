@@ -158,8 +158,12 @@ def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tens
     if beta == 1:
         soft = typed(Tensor, emit(T.Softplus, x))
         return E.where(x > threshold, x, soft)
-    scaled = x * beta
-    return E.where(scaled > threshold, x, typed(Tensor, emit(T.Softplus, tracer(scaled))) / beta)
+
+    def sharper(x: Tensor) -> Tensor:
+        scaled = x * beta
+        return E.where(scaled > threshold, x, typed(Tensor, emit(T.Softplus, tracer(scaled))) / beta)
+
+    return rounded_once(sharper, x)
 
 
 @operation()
