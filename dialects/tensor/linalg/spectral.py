@@ -95,8 +95,9 @@ class Eigh(MatrixOp, name="tensor.eigh"):
         """v (diag(dw) + f * (v^T dv)) v^T, symmetrised, with f[i, j] = 1 / (w[j] - w[i]), or 0 for equal eigenvalues.
         Giles, "Collected matrix derivative results", 2008, 3.1.
 
-        v^T dv is symmetric for equal eigenvalues, whatever the function, so that their term is 0 / 0: it is 0 of
-        functions of v alone, which an infinite f would make NaN, and lost of functions of w and v.
+        v^T dv is symmetric for equal eigenvalues, unless the function depends on which of their vectors is given, so
+        that their term is 0 / 0. It is 0 of functions of v alone, which an infinite f would make NaN; of functions of
+        w and v it is lost.
         """
         w, v = self.results
         inner = product(v, dv, left=True) * _inverse(row_vector(w) - column_vector(w))

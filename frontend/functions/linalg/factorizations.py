@@ -120,10 +120,10 @@ def qr(A: Operand, mode: str = "reduced") -> Qr:
 def eigh(A: Operand, UPLO: str = "L") -> Eigh:
     """Eigenvalues, in ascending order, and eigenvectors of symmetric matrices: A = V diag(w) V^T.
 
-    Signs of eigenvectors are not fixed, nor which vectors of the space of equal eigenvalues are given. Their derivative
-    leaves out its terms 1 / (w[j] - w[i]) where these are equal: it is that of functions of such spaces, as V V^T of
-    some columns of V, and that of no function which combines the vectors with a function of w, as V sqrt(w) V^T. In
-    PyTorch both are NaN.
+    Signs of eigenvectors are not fixed, nor which vectors of the space of equal eigenvalues are given, so that these
+    have no derivative. Its terms 1 / (w[j] - w[i]) are left out where eigenvalues are exactly equal, which keeps that of
+    functions of whole spaces, such as V V^T of some columns, where PyTorch gives NaN; but it loses a part of that of
+    V f(w) V^T. Where they are nearly equal, rounding errors are divided by their difference.
 
     Args:
         A: Tensor of floats of shape (..., n, n), of which only one triangle counts.
