@@ -314,3 +314,17 @@ def test_norms_in_wider_floats() -> None:
             mistake(torch)
         with pytest.raises(UserError, match="MLC0359"):
             mistake(mlc)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_derivative_of_the_space_of_equal_eigenvalues() -> None:
+    """That of the projection, sum of v_i v_k^T (v_i^T dx v_k) / (w_i - w_k) both ways, where PyTorch gives NaN."""
+    weights = np.random.default_rng(0).normal(size=(3, 3))
+
+    def projection(x: Any) -> Any:
+        v = mlc.linalg.eigh(x).eigenvectors[:, :2]
+        return (v @ v.mT * mlc.tensor(weights)).sum()
+
+    across = (weights + weights.T) / 2 / (1 - 3) * [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
+    found = mlc.grad(projection)(mlc.tensor(np.diag([1.0, 1, 3])))
+    np.testing.assert_allclose(found.numpy(), across, atol=1e-12)

@@ -121,8 +121,8 @@ def eigh(A: Operand, UPLO: str = "L") -> Eigh:
     """Eigenvalues, in ascending order, and eigenvectors of symmetric matrices: A = V diag(w) V^T.
 
     Signs of eigenvectors are not fixed, nor which vectors of the space of equal eigenvalues are given, so that these
-    have no derivative. Its terms 1 / (w[j] - w[i]) are left out where eigenvalues are exactly equal, which keeps that of
-    functions of whole spaces, such as V V^T of some columns, where PyTorch gives NaN; but it loses a part of that of
+    have no derivative. Its terms 1 / (w[j] - w[i]) are left out where eigenvalues are exactly equal, which keeps that
+    of functions of whole spaces, such as V V^T of some columns, where PyTorch gives NaN; but it loses a part of that of
     V f(w) V^T. Where they are nearly equal, rounding errors are divided by their difference.
 
     Args:
