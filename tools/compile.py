@@ -223,13 +223,9 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
         if level in wanted:
             out[level] = to_text(module, options.generic, options.locations)
     if codes:
-        out |= (for_gpu if target.is_gpu else native)(module, wanted, target, opt_level(options))
+        effort = 2 if options.opt_level is None else options.opt_level
+        out |= (for_gpu if target.is_gpu else native)(module, wanted, target, effort)
     return out
-
-
-def opt_level(options: argparse.Namespace) -> int:
-    """The effort of LLVM."""
-    return 2 if options.opt_level is None else int(options.opt_level)
 
 
 def as_models(module: Op, wanted: Sequence[str], path: str, name: str,

@@ -12,7 +12,6 @@ from mlc import extension
 from mlc.backends.target import Target
 from mlc.ir.diag import ParseError, UserError
 from mlc.tools import files, formats, report, sources
-from mlc.tools.compile import opt_level
 
 KINDS = {"ext": ".so", "header": ".h", "stub": ".pyi"}
 """The kinds of output that can be emitted, and the file suffix of each."""
@@ -56,7 +55,8 @@ def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
     if "ext" in kinds or "header" in kinds:
         weights = extension.weights_of(name, recorded, options.weights or "inside")
     if "ext" in kinds:
-        made[KINDS["ext"]] = extension.built(name, recorded, targets, weights, opt_level(options))
+        made[KINDS["ext"]] = extension.built(name, recorded, targets, weights,
+                                              2 if options.opt_level is None else options.opt_level)
         if weights.beside:
             made[".safetensors"] = weights.content
     functions = [s.function for s in recorded]
