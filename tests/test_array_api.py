@@ -111,6 +111,24 @@ def test_axes_and_indices() -> None:
         xp.cumulative_sum(x)
 
 
+def test_truths_of_bytes_are_bools() -> None:
+    x = xp.asarray([[0, 2], [0, 0]], dtype=xp.uint8)
+    same(xp.any(x, axis=1), [True, False], xp.bool)
+    same(xp.all(x, axis=0, keepdims=True), [[False, False]], xp.bool)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint64"])
+def test_indices_of_any_integers(dtype: str) -> None:
+    x, i = xp.asarray([10.0, 20.0, 30.0]), xp.asarray(np.array([2, 0, 1], dtype))
+    same(xp.take(x, i), [30, 10, 20])
+    same(xp.take_along_axis(x, i), [30, 10, 20])
+    same(xp.searchsorted(xp.asarray([20.0, 30.0, 10.0]), 15.0, sorter=i), 1)
+
+
+def test_negative_indices_of_an_axis_that_their_dtype_does_not_hold() -> None:
+    same(xp.take_along_axis(xp.arange(200), xp.asarray([-1, -2, 5], dtype=xp.int8)), [199, 198, 5])
+
+
 def test_namespace_functions_compile_and_have_derivatives() -> None:
     def f(x: mlc.Tensor) -> mlc.Tensor:
         return xp.sum(xp.multiply(xp.exp(x), xp.asarray(2.0)))

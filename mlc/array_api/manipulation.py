@@ -331,7 +331,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
                             hint="pass the axis")
         axis = 0
     place = normal_axes(axis, x.ndim)[0]
-    key: Any = (*(slice(None),) * place, indices)
+    key: Any = (*(slice(None),) * place, indices.to(mlc.int64))         # a key of uint8 is a mask
     return x[key]
 
 
@@ -355,8 +355,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
                 [30]], dtype=mlc.int64)
     """
     place = normal_axes(axis, x.ndim)[0]
-    indices = mlc.where(indices < 0, indices + x.shape[place], indices).to(mlc.int64)
-    return mlc.take_along_dim(x, indices, dim=place)
+    indices = indices.to(mlc.int64)
+    return mlc.take_along_dim(x, mlc.where(indices < 0, indices + x.shape[place], indices), dim=place)
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:

@@ -187,7 +187,7 @@ def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left", sorter: Tens
     """
     a, b = tensors_in_one_dtype(x1, x2)
     if sorter is not None:
-        a = a[sorter]
+        a = a[sorter.to(mlc.int64)]
     return mlc.searchsorted(a, b, side=side)
 
 

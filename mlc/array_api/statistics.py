@@ -46,7 +46,7 @@ def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         >>> xp.all(xp.asarray([True, False]))
         tensor(False, dtype=mlc.bool)
     """
-    return x != 0 if axis == () else mlc.all(x, axis, keepdims)
+    return x != 0 if axis == () else mlc.all(x, axis, keepdims).to(mlc.bool)     # mlc.all of uint8 is uint8
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -67,7 +67,7 @@ def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         >>> xp.any(xp.asarray([True, False]))
         tensor(True, dtype=mlc.bool)
     """
-    return x != 0 if axis == () else mlc.any(x, axis, keepdims)
+    return x != 0 if axis == () else mlc.any(x, axis, keepdims).to(mlc.bool)
 
 
 def clip(x: Tensor, /, min: float | Tensor | None = None, max: float | Tensor | None = None) -> Tensor:
