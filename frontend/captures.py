@@ -73,17 +73,24 @@ class CapturedGradient:
 
 
 class CapturedNumber:
-    """A number in a mapping, or in a sequence of numbers there."""
+    """A number in a mapping, or in a sequence of numbers there.
 
-    __slots__ = ("index", "key", "mapping")
+    check  raises an error for what is no such number that the function was recorded for
+    """
 
-    def __init__(self, mapping: MutableMapping[str, Any], key: str, index: int | None) -> None:
-        self.mapping, self.key, self.index = mapping, key, index
+    __slots__ = ("check", "index", "key", "mapping")
+
+    def __init__(self, mapping: MutableMapping[str, Any], key: str, index: int | None,
+                 check: Callable[[Any], None]) -> None:
+        self.mapping, self.key, self.index, self.check = mapping, key, index, check
 
     def number(self) -> Any:
         """The current number."""
         found = self.mapping[self.key]
-        return found if self.index is None else found[self.index]
+        if self.index is not None:
+            found = found[self.index]
+        self.check(found)
+        return found
 
     def operand(self, given: Sequence[Any]) -> Any:
         return np.array(self.number(), np.float64)
@@ -237,14 +244,16 @@ class Captures:
             asked += [name for name in _FACTS if getattr(self, name)]
             vars(self).update({name: was or getattr(self, name) for name, was in before.items()})
 
-    def number(self, mapping: MutableMapping[str, Any], key: str, index: int | None = None) -> Tracer:
-        """The tracer of a number in a mapping, or in a sequence there, which may be another one in each call."""
+    def number(self, mapping: MutableMapping[str, Any], key: str, check: Callable[[Any], None],
+               index: int | None = None) -> Tracer:
+        """The tracer of a number in a mapping, or in a sequence there, which may be another one in each call, unless
+        `check` refuses it."""
         if self.effects:
             raise refusal(f"{key!r} is read after a host function that may change it", code="MLC0722", loc=user_loc(),
                           hint="call scheduler.step() after optimizer.step()")
         tracer = self._numbers.get((id(mapping), key, index))
         if tracer is None:
-            source = CapturedNumber(mapping, key, index)
+            source = CapturedNumber(mapping, key, index, check)
             tracer = self._numbers[id(mapping), key, index] = self._input(source, np.zeros(()), True)
             self.numbers.append((mapping, key))
         return tracer

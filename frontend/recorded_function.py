@@ -267,8 +267,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 outputs, results = _outputs(out, own, trace.captures, replaced, name, loc)
                 assigned_buffers.check(replaced, trace.captures, reached, outputs, loc)
                 count = len(results)
-                returned = {r.value for r in results}
-                kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
+                kept = buffers.take()
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
                 results += [tracer(x) for x in kept.values()]
                 changed = [i for i, (t, value) in enumerate(zip(own, before)) if t.value is not value]

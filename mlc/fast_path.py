@@ -113,7 +113,8 @@ def _returned(call: Call, recorded: Recorded) -> tuple[int, ...] | None:
     """The numbers of the results that a call returns, one or a tuple of them, or none if it returns None; None if the
     wrapper cannot return what it does, or take its arguments."""
     captures = recorded.captures
-    if (call.keywords or any(call.weak) or len(call.arrays) != len(call.args) or recorded.written
+    if (call.keywords or any(call.weak) or len(call.given) != len(call.args) or recorded.written
+            or any(x is not arg for x, arg in zip(call.given, call.args))      # one that is within a container
             or (captures is not None and (captures.same or captures.requiring))):
         return None
     if not recorded.outputs and [*recorded.structure] == [*tree.flatten(None)[1]]:

@@ -201,3 +201,15 @@ def test_a_reader_takes_whatever_the_program_assigns(new: Any) -> None:
     m.a = mlc.zeros(2)
     f(mlc.ones(2))
     assert reader(mlc.ones(2)).item() == 2
+
+
+def test_a_buffer_whose_new_value_is_the_result() -> None:
+    def f(module: Any, x: Any) -> Any:
+        module.seen = module.seen + x
+        return module.seen
+
+    module = mlc.nn.Module()
+    module.register_buffer("seen", mlc.zeros(()))
+    compiled = mlc.compile(f)
+    found = [compiled(module, mlc.tensor(n)).item() for n in (1.0, 2.0)]
+    assert found == [1.0, 3.0] and module.seen.item() == 3.0

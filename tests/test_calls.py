@@ -203,3 +203,15 @@ def test_a_recursion_without_end_is_refused_by_the_interpreter_too() -> None:
           %0 = func.call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>
           func.return %0 : tensor<2xf32>
         }""", "f.mlir"), "f", [numbers(2)])
+
+
+def test_containers_are_told_from_what_is_in_them() -> None:
+    """Also by native code, which takes calls over after the first one."""
+    x, y = mlc.tensor([1.0, 2.0]), mlc.tensor([10.0, 20.0])
+    f: Any
+    for f, one, two in ((lambda a: a[0] * 2, ([x],), (x,)),
+                        (lambda d: d["a"] if isinstance(d, dict) else d * 5, ({"a": x},), (x,)),
+                        (lambda a, b: a[0] if b is None else a[0] * b, ([x, y], None), (x, y))):
+        compiled = mlc.compile(f)
+        for args in (one, one, one, two, two, one):
+            assert compiled(*args).tolist() == f(*args).tolist()

@@ -588,3 +588,27 @@ def test_rows_are_bounded_within_their_table_as_in_pytorch(kind: str, sparse: bo
     for compiled in (False, True)[:2 if kind == "Embedding" and not sparse else 1]:
         for x, y in zip(run(mlc, compiled), wanted):
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [mlc.optim.SGD, mlc.optim.RMSprop])
+def test_settings_that_a_step_was_not_recorded_for_are_refused(kind: Any) -> None:
+    w = nn.Parameter(mlc.tensor([1.0, -2.0]))
+    optimizer = kind([w], lr=0.1, momentum=0.9)
+
+    @mlc.compile
+    def step() -> None:
+        (w * w).sum().backward()
+        optimizer.step()
+
+    group: dict[str, Any] = optimizer.param_groups[0]
+    step()                                                 # which makes the state, so that the next call is recorded
+    for _ in range(2):                                     # and the one after it runs native code
+        step()
+        for name, value in (("momentum", 0.0), ("lr", -1.0), ("lr", None), ("momentum", -0.5)):
+            kept, before = w.tolist(), group[name]
+            group[name] = value
+            with pytest.raises(UserError, match="MLC0383"):
+                step()
+            group[name] = before
+            assert w.tolist() == kept
+        group["momentum"] = 0.5

@@ -7,7 +7,8 @@ updated as often.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlc.frontend.captures import Captures
@@ -17,6 +18,7 @@ from mlc.frontend.operands import tracer
 from mlc.frontend.refusals import refusal
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, suspended
+from mlc.ir.diag import UserError
 
 if TYPE_CHECKING:
     from mlc.optim.optimizer import Optimizer
@@ -47,7 +49,7 @@ def record_step(optimizer: Any, group: dict[str, Any], rule: Optimizer) -> None:
     with suspended():
         _prepare(optimizer.state, params, rule)
     captures.made += [optimizer.state, *(optimizer.state[p] for p in params)]
-    numbers = {name: _number(captures, group, name) for name in optimizer._settings()
+    numbers = {name: _number(captures, group, name, rule) for name in optimizer._settings()
                if name != "lr" and name in rule.dynamic_settings and rule.enabled(group[name])}
     together: dict[int, list[Tensor]] = {}
     for p in params:
@@ -64,7 +66,7 @@ def _update(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], group
     every = [held if len(rule.slots_of(p)) == len(rule.slots) else {**dict(zip(rule.slots, rule.fresh(p))), **held}
              for p, held in zip(params, own)]
     before = {"step": count, **{name: [x[name] for x in every] for name in rule.slots}}
-    lr = group["lr"](count) if callable(group["lr"]) else _number(captures, group, "lr")
+    lr = group["lr"](count) if callable(group["lr"]) else _number(captures, group, "lr", rule)
     new, after = rule.update([p.grad for p in params], before, list(map(tracer, params)), lr)
     for i, (p, moved) in enumerate(zip(params, new)):
         p.copy_(moved)
@@ -73,14 +75,27 @@ def _update(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], group
     count.copy_(after["step"])
 
 
-def _number(captures: Captures, group: dict[str, Any], name: str) -> Any:
+def _number(captures: Captures, group: dict[str, Any], name: str, rule: Optimizer) -> Any:
     """A setting of a group as an input, which may be another one in each call."""
     x = group[name]
     if isinstance(x, Tensor):
         return x
     if isinstance(x, list | tuple):
-        return tuple(captures.number(group, name, i) for i in range(len(x)))
-    return captures.number(group, name)
+        return tuple(captures.number(group, name, _check_of(name, False), i) for i in range(len(x)))
+    return captures.number(group, name, _check_of(name, len(rule.slots) > len(rule.with_settings({name: 0}).slots)))
+
+
+def _check_of(name: str, has_slots: bool) -> Callable[[Any], None]:
+    """A function that refuses values of a setting that the step was not recorded for: what is no setting, or 0 of one
+    that has slots of its own."""
+    def check(x: Any) -> None:
+        if not hasattr(type(x), "__float__") or not 0 <= float(x) < math.inf:
+            raise UserError(f"{name} = {x!r} is not in [0, inf)", code="MLC0383", loc=user_loc())
+        if has_slots and not x:
+            raise UserError(f"{name} is 0, and was not when the step was recorded", code="MLC0383", loc=user_loc(),
+                            hint="compile the function again: without it, the optimizer has other state")
+
+    return check
 
 
 def advance(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], count: int) -> None:
