@@ -51,6 +51,8 @@ CASES = [
     C("fft.irfft", Z(3, 4), 5, 0, "ortho"), C("fft.rfftfreq", 7, d=0.5),
     # factorisations and solutions
     C("linalg.tensorinv", F(4, 2, 2), ind=1), C("linalg.pinv", F(3, 4), atol=0.1, rtol=0.5, constant=(0,)),
+    C("linalg.pinv", F(3, 4), 0.5, constant=(0,)), C("linalg.matrix_rank", K([[1, 0.2], [0.2, 1]]), 0.9),
+    C("linalg.svdvals", W(3, 4), driver=None), C("linalg.svd", W(3, 4), False, driver=None),
     C("linalg.matrix_rank", K([[1, 0.2], [0.2, 1]]), rtol=0.9), C("linalg.matrix_rank", K([[2, 0], [0, -2]]),
                                                                   hermitian=True),
     C("pinverse", F(3, 4), 0.6, constant=(0,)), C("triangular_solve", F(3, 2), F(3, 3), unitriangular=True),

@@ -300,6 +300,7 @@ def test_norms_in_wider_floats() -> None:
     x = [[1.0, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 1e-3]]
     calls: list[Any] = [
         lambda m: m.linalg.vector_norm(m.tensor(x), 2, dtype=m.float64),
+        lambda m: m.norm(m.tensor(x), dtype=m.float64), lambda m: m.norm(m.tensor(x), "nuc", dtype=m.float64),
         lambda m: m.linalg.norm(m.tensor(x), dtype=m.float64),
         lambda m: m.linalg.matrix_norm(m.tensor(x), 1, dtype=m.float64)]
     for call in calls:
@@ -307,6 +308,7 @@ def test_norms_in_wider_floats() -> None:
         assert str(got.dtype).removeprefix("mlc.") == str(want.dtype).removeprefix("torch.")
         np.testing.assert_allclose(np.array(got), want.numpy(), rtol=1e-5, atol=1e-6)
     mistakes: list[Any] = [lambda m: m.linalg.vector_norm(m.tensor(x), dtype=m.float16),
+                           lambda m: m.norm(m.tensor(x), dtype=m.float16), lambda m: m.norm(m.tensor([1, 2])),
                            lambda m: m.linalg.norm(m.tensor(x), dtype=m.int64),
                            lambda m: m.linalg.matrix_norm(m.tensor(x), dtype=m.complex64)]
     for mistake in mistakes:
@@ -328,3 +330,22 @@ def test_the_derivative_of_the_space_of_equal_eigenvalues() -> None:
     across = (weights + weights.T) / 2 / (1 - 3) * [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     found = mlc.grad(projection)(mlc.tensor(np.diag([1.0, 1, 3])))
     np.testing.assert_allclose(found.numpy(), across, atol=1e-12)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_older_and_rarer_parameters() -> None:
+    x = [[1.0, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 1e-3]]
+    calls: list[Any] = [
+        lambda m: m.linalg.matrix_rank(m.tensor(x), 1e-2), lambda m: m.linalg.matrix_rank(m.tensor(x), tol=1e-4),
+        lambda m: m.linalg.matrix_rank(m.tensor(x), 1e-2, True), lambda m: m.linalg.pinv(m.tensor(x), 1e-2),
+        lambda m: m.linalg.pinv(m.tensor(x), rcond=1e-2), lambda m: m.linalg.pinv(m.tensor(x), 1e-2, True),
+        lambda m: m.linalg.svdvals(m.tensor(x), driver=None), lambda m: m.linalg.svd(m.tensor(x), driver=None).S]
+    for call in calls:
+        np.testing.assert_allclose(np.array(call(mlc)), call(torch).numpy(), rtol=1e-5, atol=1e-6)
+    mistakes: list[tuple[str, Any]] = [
+        ("MLC0360", lambda: mlc.linalg.svdvals(mlc.tensor(x), driver="other")),
+        ("MLC0702", lambda: mlc.linalg.matrix_rank(mlc.tensor(x), 1e-2, atol=1.0)),
+        ("MLC0702", lambda: mlc.linalg.pinv(mlc.tensor(x), 1e-2, rtol=1.0))]
+    for code, mistake in mistakes:
+        with pytest.raises(UserError, match=code):
+            mistake()

@@ -21,8 +21,8 @@ def _eigh(x: Any) -> Any:
     return w, v * signs(v)
 
 
-def _svd(x: Any, full_matrices: bool = True) -> Any:
-    u, s, v = torch.linalg.svd(x, full_matrices=False)
+def _svd(x: Any, full_matrices: bool = True, driver: str | None = None) -> Any:
+    u, s, v = torch.linalg.svd(x, full_matrices=False, driver=driver)
     return u * signs(u), s, v * signs(u).mT
 
 

@@ -174,7 +174,7 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
 
 
 @operation(name="linalg.svd", autocast="fp32")
-def svd(A: Operand, full_matrices: bool = True) -> Svd:
+def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) -> Svd:
     """The singular value decomposition: A = U diag(S) Vh with orthonormal U and Vh, and S in descending order.
 
     Derivatives reach the first min(m, n) columns of U and rows of Vh, and leave out terms 1 / (S[j] - S[i]) of equal
@@ -183,22 +183,29 @@ def svd(A: Operand, full_matrices: bool = True) -> Svd:
     Args:
         A: Tensor of floats of shape (..., m, n).
         full_matrices: Whether U and Vh are square; otherwise they have min(m, n) columns and rows.
+        driver: Accepted for PyTorch's sake: None, "gesvd", "gesvdj" or "gesvda", routines with the same results.
 
     Returns:
         Named tuple of `U`, of shape (..., m, m or k), `S`, of shape (..., k), and `Vh`, of shape (..., n or k, n).
 
     Raises:
-        UserError: `A` is no matrix (MLC0364).
+        UserError: `A` is no matrix (MLC0364), or `driver` is another string (MLC0360).
 
     Example:
         >>> mlc.linalg.svd(mlc.tensor([[3.0, 0.0], [0.0, 4.0]])).S
         tensor([4., 3.], dtype=mlc.float32)
     """
+    _check_driver(driver)
     x = as_matrix(A)
     u, s, v = emit(T.Svd, x)
     if full_matrices:
         u, v = _completed(u), matrix_transpose(_completed(matrix_transpose(v)))
     return Svd(u, s, v)
+
+
+def _check_driver(driver: str | None) -> None:
+    if driver not in (None, "gesvd", "gesvdj", "gesvda"):
+        raise UserError(f"driver = {driver!r}", code="MLC0360", hint='use None, "gesvd", "gesvdj" or "gesvda"')
 
 
 def _completed(u: Tracer) -> Tracer:
@@ -211,7 +218,7 @@ def _completed(u: Tracer) -> Tracer:
 
 
 @operation(name="linalg.svdvals", autocast="fp32")
-def svdvals(A: Operand) -> Tensor:
+def svdvals(A: Operand, *, driver: str | None = None) -> Tensor:
     """The singular values of matrices, in descending order.
 
     The square roots of the eigenvalues of A.T @ A, all at least 0: those of `mlc.linalg.svd`, without the vectors. The
@@ -219,17 +226,19 @@ def svdvals(A: Operand) -> Tensor:
 
     Args:
         A: Tensor of floats of shape (..., m, n).
+        driver: As of `svd`.
 
     Returns:
         Tensor of shape (..., min(m, n)).
 
     Raises:
-        UserError: `A` is no matrix (MLC0364).
+        UserError: `A` is no matrix (MLC0364), or `driver` is another string (MLC0360).
 
     Example:
         >>> mlc.linalg.svdvals(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]))
         tensor([4., 3.], dtype=mlc.float32)
     """
+    _check_driver(driver)
     x = as_matrix(A, complex=True)
     if x.type.dtype.is_complex:
         return every_second(emit(T.Svd, representation(x))[1])

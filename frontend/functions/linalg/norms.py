@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.linalg.elimination import tiny_pivot
-from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.axes import axis
-from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import diagonal
 from mlc.frontend.functions.linalg.factorizations import eigvalsh, svdvals
 from mlc.frontend.functions.linalg.matrices import as_matrix, as_square
-from mlc.frontend.functions.linalg.solving import inv, least_nonzero
+from mlc.frontend.functions.linalg.solving import inv, least_nonzero, only_bound
+from mlc.frontend.functions.reduce.moments import widened
 from mlc.frontend.functions.shape import movedim
 from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
@@ -121,26 +120,30 @@ def logdet(input: Operand) -> Tensor:
 
 
 @operation(name="linalg.matrix_rank", autocast="fp32")
-def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermitian: bool = False) -> Tensor:
+def matrix_rank(A: Operand, tol: Operand = None, hermitian: bool = False, *, atol: Operand = None,
+                rtol: Operand = None) -> Tensor:
     """The rank of matrices: the number of singular values above max(atol, rtol * the greatest).
 
     Args:
         A: Tensor of floats of shape (..., m, n).
+        tol: The only bound, as numpy's: `atol`, with an `rtol` of 0.
+        hermitian: Whether A is symmetric, and given by its lower triangle.
         atol: Absolute bound, a number or a tensor of shape (...); 0 by default.
         rtol: Relative bound, likewise; by default max(m, n) times the epsilon of the dtype, or 0 where `atol` is above
             0.
-        hermitian: Whether A is symmetric, and given by its lower triangle.
 
     Returns:
         Tensor of int64 of shape (...).
 
     Raises:
-        UserError: `A` is no matrix (MLC0364).
+        UserError: `A` is no matrix (MLC0364), or `tol` is given with another bound (MLC0702).
 
     Example:
         >>> mlc.linalg.matrix_rank(mlc.tensor([[1.0, 2.0], [2.0, 4.0]]))
         tensor(1, dtype=mlc.int64)
     """
+    if tol is not None:
+        atol, rtol = only_bound("tol", atol, rtol, (tol, 0.0))
     a = as_matrix(A, complex=True)
     s = tracer(E.abs(eigvalsh(a)) if hermitian else svdvals(a))
     return R.sum(s > least_nonzero(a, s, atol, rtol), -1)
@@ -149,16 +152,7 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
 def _floats(x: Operand, dtype: DTypeLike) -> Tracer:
     """The operand of a norm, converted to `dtype` if that is given."""
     given = tracer(x)
-    own = given.type.dtype
-    if dtype is None:
-        return floating(given)
-    wanted = as_ir(dtype)
-    narrow = own.is_inexact and promote(own, wanted) != wanted
-    if narrow or not wanted.is_inexact or wanted.is_complex != own.is_complex:
-        raise UserError(f"dtype = {wanted} for a norm of elements of {own}", code="MLC0359",
-                        hint="a norm is computed in floats at least as wide as the elements, complex ones of complex "
-                             "elements")
-    return cast(given, wanted)
+    return floating(given) if dtype is None else widened(given, dtype)
 
 
 @operation(name="linalg.vector_norm", autocast="fp32_on_cuda")

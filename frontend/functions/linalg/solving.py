@@ -191,29 +191,42 @@ def _column(bound: Any) -> Tracer:
     return reshape(b, [*b.shape, 1]) if b.ndim else b
 
 
-@operation(name="linalg.pinv", literal=("atol", "rtol"))
-def pinv(A: Operand, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False) -> Tensor:
+def only_bound(name: str, atol: Operand, rtol: Operand, bounds: tuple[Operand, Operand]) -> tuple[Operand, Operand]:
+    """The bounds `atol` and `rtol` that an older parameter stands for; UserError where one of them is given, too."""
+    if atol is not None or rtol is not None:
+        raise UserError(f"{name} is given with {'rtol' if atol is None else 'atol'}", code="MLC0702",
+                        hint="use atol and rtol alone")
+    return bounds
+
+
+@operation(name="linalg.pinv", literal=("atol", "rtol", "rcond"))
+def pinv(A: Operand, rcond: Operand | None = None, hermitian: bool = False, *, atol: Operand | None = None,
+         rtol: Operand | None = None) -> Tensor:
     """The Moore-Penrose pseudoinverse of matrices, by singular value decomposition.
 
     Singular values up to max(atol, rtol * the greatest) count as 0.
 
     Args:
         A: Tensor of floats of shape (..., m, n).
+        rcond: The only bound, as numpy's: `rtol`, with an `atol` of 0.
+        hermitian: Whether A is symmetric, and given by its lower triangle.
         atol: Absolute bound, a number or a tensor of a bound for each matrix; 0 by default.
         rtol: Relative bound, likewise; by default max(m, n) times the epsilon of the dtype, or 0 if `atol` is above 0.
-        hermitian: Whether A is symmetric, and given by its lower triangle.
 
     Returns:
         Tensor of shape (..., n, m).
 
     Raises:
-        UserError: `A` is no matrix (MLC0364), or a bound is no number or tensor (MLC0421).
+        UserError: `A` is no matrix (MLC0364), a bound is no number or tensor (MLC0421), or `rcond` is given with
+            another bound (MLC0702).
 
     Example:
         >>> mlc.linalg.pinv(mlc.tensor([[2.0, 0.0], [0.0, 0.0]]))
         tensor([[0.5, 0. ],
                 [0. , 0. ]], dtype=mlc.float32)
     """
+    if rcond is not None:
+        atol, rtol = only_bound("rcond", atol, rtol, (0.0, rcond))
     for b in (atol, rtol):
         if not (b is None or isinstance(b, int | float | Tensor)):
             raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")

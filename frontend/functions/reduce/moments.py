@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.axes import axes, axis
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
@@ -253,7 +254,7 @@ def _complex_logsumexp(x: Tracer, over: Sequence[int], keepdim: bool) -> Tensor:
 
 
 @operation(autocast="fp32_on_cuda")
-def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
     """(sum_i |x[i]| ** p) ** (1 / p), the vector norm of the elements over `dim`.
 
     p = inf and -inf give the greatest and the least |x[i]|, and p = 0 the number of elements that are not 0. The norm
@@ -264,13 +265,14 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
         p: The exponent, "fro" for 2, or "nuc" for the sum of the singular values of matrices.
         dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
         keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype that elements are converted to before, at least as wide; by default their own.
 
     Returns:
-        Tensor of the dtype of `input`, without the dimensions of `dim`.
+        Tensor of the dtype of `input`, or of `dtype`, without the dimensions of `dim`.
 
     Raises:
-        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), `p` is no number (MLC0360), or
-            elements are no floats (MLC0359).
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), `p` is no number (MLC0360),
+            elements are no floats, or `dtype` is too narrow (MLC0359).
 
     Example:
         >>> mlc.norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc")
@@ -281,6 +283,7 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
         tensor(7., dtype=mlc.float32)
     """
     x = inexact_only(tracer(input), "norm")
+    x = x if dtype is None else widened(x, dtype)
     if p == "nuc":
         return _nuclear(x, dim, keepdim)
     x = tracer(E.abs(x)) if x.type.dtype.is_complex else x
@@ -300,6 +303,17 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
     alone = emit(T.Compare, "eq", tracer(count), number(1, i64))          # which only a call knows
     return rounded_once(lambda x: E.where(alone, sum(E.where(alone, E.abs(x), 0.0), dim, keepdim),
                                           _norm(tracer(E.where(alone, 0.0, x)), p, dim, keepdim)), x)
+
+
+def widened(x: Tracer, dtype: DTypeLike) -> Tracer:
+    """The operand of a norm, converted to a dtype that loses nothing; UserError if it may lose something."""
+    own, wanted = x.type.dtype, as_ir(dtype)
+    narrow = own.is_inexact and promote(own, wanted) != wanted
+    if narrow or not wanted.is_inexact or wanted.is_complex != own.is_complex:
+        raise UserError(f"dtype = {wanted} for a norm of elements of {own}", code="MLC0359",
+                        hint="a norm is computed in floats at least as wide as the elements, complex ones of complex "
+                             "elements")
+    return cast(x, wanted)
 
 
 def _nuclear(x: Tracer, dim: Dims, keepdim: bool) -> Tensor:
