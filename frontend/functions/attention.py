@@ -137,16 +137,17 @@ def _by_head(q: Tensor, k: Tensor, v: Tensor, heads: int, bias_k: Operand, bias_
         extra = 1
         k = S.cat([k, S.expand(bias_k, (n, 1, k.shape[2]))], 1)
         v = S.cat([v, S.expand(bias_v, (n, 1, v.shape[2]))], 1)
-    if add_zero_attn:
-        k, v = (S.pad(x, (0, 0, 0, 1)) for x in (k, v))
-        extra += 1
 
     def split(x: Tensor, given: Operand = None) -> Tensor:
         if given is not None:
             return create.asarray(given).reshape(n, heads, *given.shape[1:])
         return S.transpose(x.reshape(*x.shape[:2], heads, x.shape[2] // heads), 1, 2)
 
-    return split(q), split(k, static_k), split(v, static_v), extra
+    q, k, v = split(q), split(k, static_k), split(v, static_v)
+    if add_zero_attn:
+        k, v = (S.pad(x, (0, 0, 0, 1)) for x in (k, v))
+        extra += 1
+    return q, k, v, extra
 
 
 def _mask(q: Tensor, k: Tensor, padding: Operand, mask: Operand, is_causal: bool, extra: int) -> Tensor | None:

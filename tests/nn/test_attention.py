@@ -140,6 +140,20 @@ def test_attention_takes_numpy_arrays(batched: bool) -> None:
         close(a, b)
 
 
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_key_of_zeros_is_added_to_keys_and_values_that_are_given_by_head(need_weights: bool) -> None:
+    x, weight, out, given = normal(L, N, E), normal(3 * E, E), normal(E, E), normal(N * H, S, E // H)
+    functions: Any = ((nn.functional.multi_head_attention_forward, mlc.tensor),
+                      (torch.nn.functional.multi_head_attention_forward, as_torch))
+    found, expected = (
+        f(*map(make, (x, x, x)), E, H, make(weight), None, None, None, True, 0.0, make(out), None, training=False,
+          key_padding_mask=make(PADDING), need_weights=need_weights, static_k=make(given), static_v=make(given + 1))
+        for f, make in functions)
+    close(found[0], expected[0])
+    if need_weights:
+        close(found[1], expected[1])
+
+
 def test_masks_of_another_shape_are_refused() -> None:
     layer, x = nn.MultiheadAttention(E, H), mlc.tensor(normal(L, N, E))
     for masks, wanted in (({"key_padding_mask": np.zeros((L, N), bool)}, f"key_padding_mask.*{N}, {L}"),
