@@ -56,7 +56,8 @@ def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Seque
         f: Result of `mlc.compile`, or data. Of one that is compiled with `freeze`, the file has the weights, and what
             depends on them alone is computed when it is loaded.
         path: Name of the file; for data, it may also be a file that is open for writing bytes.
-        args: Arrays or specifications that code is made for; None for what is compiled so far, or else those of f.
+        args: Arrays or specifications that code is made for; None for what is compiled so far, or else those of f. The
+            code is that of calls under the present autocast.
         targets: Machines that code is made for, as in ["host", "cuda:sm_90"] or ["x86-64-v3"]; without any, where f
             runs. Of processors it is one. A GPU of a named architecture need not be here.
         keywords: Keyword arguments, as `args`.

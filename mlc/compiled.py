@@ -18,6 +18,7 @@ from mlc.call import Parameters, Signature, called_module, record
 from mlc.code import Placement, target_named
 from mlc.dispatch_cache import FROZEN_STATES_KNOWN, STATES_KNOWN, DispatchCache
 from mlc.frontend import tree
+from mlc.frontend.autocast import on_device
 from mlc.frontend.devices import CPU
 from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
@@ -162,12 +163,13 @@ class CompiledFunction:
     # -- code for files -----------------------------------------------------------------------------------------------
     @property
     def variants(self) -> list[Variant]:
-        """Variants compiled for the current state of the bound module."""
+        """Variants compiled for the current state of the bound module and of autocast."""
         now, state = bound_key(self.signature), self.cache.state()
         called = state.reaching if self.direct is None else [*state.reaching, *self.direct.cache.reaching()]
         distinct = {repr((args, keywords)): (args, keywords) for key, args, keywords in called if key == now}
         prepared = [self.prepare(args, keywords) for args, keywords in distinct.values()]
-        return [v for v in (*state.variants, *prepared) if v.bound == now]
+        made = [] if on_device(self.signature.device or CPU) is not None else state.variants     # without autocast
+        return [v for v in (*made, *prepared) if v.bound == now]
 
     def prepare(self, args: Sequence[Any], keywords: dict[str, Any], targets: Sequence[str] = ()) -> Variant:
         """The code for arguments like these (arrays or specifications), made without running it; for machines of these

@@ -166,7 +166,7 @@ def _learn(function: CompiledFunction, cache: DispatchCache, state: State, call:
             recompilation.log(function, report)
         function.reports.append(report)
     state.learn(code.recorded)
-    if code.waits or call.signature.module is not None or (
+    if code.waits or call.signature.module is not None or call.autocast is not None or (
             code.recorded.captures is not None and code.recorded.captures.inputs):
         state.reaching.append((bound_key(call.signature), *call.specified()))
     else:

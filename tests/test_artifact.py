@@ -236,6 +236,20 @@ def test_save_takes_the_code_of_the_current_training_mode(path: Path) -> None:
     assert np.array_equal(mlc.load(path)(X).numpy(), net(X).numpy())
 
 
+@pytest.mark.parametrize("module", [True, False])
+def test_save_takes_the_code_of_the_current_autocast_state(path: Path, module: bool) -> None:
+    f, x = mlc.compile(mlc.nn.Linear(64, 64) if module else lambda x: x @ x), mlc.randn(64, 64)
+    with mlc.no_grad():
+        with mlc.autocast("cpu"):
+            low = f(x)
+        high = f(x)
+    mlc.save(f, path)
+    assert np.array_equal(mlc.load(path)(x).numpy(), high.detach().numpy())
+    with mlc.autocast("cpu"):
+        mlc.save(f, path)
+    assert mlc.load(path)(x).dtype is low.dtype is mlc.bfloat16
+
+
 def test_numbers_and_arrays_of_one_element_differ(path: Path) -> None:
     f = mlc.compile(lambda x, s: x * s)
     counts = np.arange(3)
