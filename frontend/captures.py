@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.frontend.autograd.grad_mode import mode
+from mlc.frontend.captured_inputs import (
+    CapturedBuffer,
+    CapturedGradient,
+    CapturedKey,
+    CapturedNumber,
+    CapturedTensor,
+    Input,
+    owner_of,
+)
 from mlc.frontend.location import user_loc
 from mlc.frontend.refusals import refusal
 from mlc.frontend.tensor import Tensor, wrap
@@ -25,91 +34,6 @@ if TYPE_CHECKING:
     from mlc.frontend.devices import BackingArray
     from mlc.frontend.trace import Trace
     from mlc.frontend.tracer import Tracer
-
-
-class Input(Protocol):
-    """An input of the entry besides the arguments."""
-
-    def operand(self, given: Sequence[Any]) -> Any:
-        """The tensor or array of a call, whose arguments are `given`."""
-
-
-class CapturedTensor:
-    """A tensor."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-    def operand(self, given: Sequence[Any]) -> Tensor:
-        return self.tensor
-
-
-class CapturedBuffer:
-    """A buffer of a module, which is another tensor in each call."""
-
-    __slots__ = ("module", "name")
-
-    def __init__(self, module: Any, name: str) -> None:
-        self.module, self.name = module, name
-
-    def operand(self, given: Sequence[Any]) -> Tensor:
-        return getattr(self.module, self.name)  # type: ignore[no-any-return]
-
-
-class CapturedGradient:
-    """The gradient of a tensor, or of an argument, by its number."""
-
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: Tensor | int) -> None:
-        self.owner = owner
-
-    def operand(self, given: Sequence[Any]) -> Tensor:
-        found = owner_of(self.owner, given).grad
-        assert found is not None, "guarded"
-        return found
-
-
-class CapturedNumber:
-    """A number in a mapping, or in a sequence of numbers there.
-
-    check  raises an error for what is no such number that the function was recorded for
-    """
-
-    __slots__ = ("check", "index", "key", "mapping")
-
-    def __init__(self, mapping: MutableMapping[str, Any], key: str, index: int | None,
-                 check: Callable[[Any], None]) -> None:
-        self.mapping, self.key, self.index, self.check = mapping, key, index, check
-
-    def number(self) -> Any:
-        """The current number."""
-        found = self.mapping[self.key]
-        if self.index is not None:
-            found = found[self.index]
-        self.check(found)
-        return found
-
-    def operand(self, given: Sequence[Any]) -> Any:
-        return np.array(self.number(), np.float64)
-
-
-class CapturedKey:
-    """A random key that each call draws."""
-
-    __slots__ = ("generator",)
-
-    def __init__(self, generator: Any) -> None:
-        self.generator = generator
-
-    def operand(self, given: Sequence[Any]) -> Tensor:
-        return self.generator.next_key()  # type: ignore[no-any-return]
-
-    def words(self) -> Any:
-        """The key of a call, as an array that is not to be changed."""
-        return self.generator._taken()
 
 
 class GradientState:
@@ -471,9 +395,7 @@ def in_order(x: Any) -> bool:
     return not isinstance(array, np.ndarray) or array.flags.c_contiguous
 
 
-def owner_of(owner: Tensor | int, given: Sequence[Any]) -> Tensor:
-    """A tensor that is given by itself, or by its number among the arguments of a call."""
-    return given[owner] if isinstance(owner, int) else owner
+
 
 
 def take_over(tensor: Tensor, array: BackingArray) -> None:

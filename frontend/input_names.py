@@ -10,15 +10,15 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mlc.frontend import tree
-from mlc.frontend.captures import (
+from mlc.frontend.captured_inputs import (
     CapturedBuffer,
     CapturedGradient,
     CapturedKey,
     CapturedNumber,
     CapturedTensor,
-    Captures,
     Input,
 )
+from mlc.frontend.captures import Captures
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import Payload
 from mlc.frontend.tensor import Tensor

@@ -20,7 +20,8 @@ from mlc.frontend.assigned_buffers import AssignedBuffer
 from mlc.frontend.autograd.view_node import ComputedStep, View
 from mlc.frontend.backward import depend_on_changed_leaf, dependences, depends_on_leaf
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.captures import CapturedGradient, CapturedTensor, Captures
+from mlc.frontend.captured_inputs import CapturedGradient, CapturedTensor
+from mlc.frontend.captures import Captures
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.input_names import input_names
@@ -257,7 +258,9 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     check_call(f, name, args, keywords)
     buffers = Buffers(args, keywords)
     around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
-    around += [reached] if reached is not None else []
+    if reached is not None:
+        reached.follow(around[0].classes_of_trees())
+        around.append(reached)
     with trace.recording():
         with unchanged(around, name, loc, trace.captures):
             out, structure = tree.flatten(captured(f)(*args, **keywords))

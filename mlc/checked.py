@@ -23,7 +23,7 @@ from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
 from mlc.frontend.autograd.grad_mode import GradMode
-from mlc.frontend.captures import CapturedGradient, CapturedTensor, owner_of
+from mlc.frontend.captured_inputs import CapturedGradient, CapturedTensor, owner_of
 from mlc.frontend.devices import BackingArray
 from mlc.frontend.location import programs_line, user_loc
 from mlc.frontend.recorded_function import Recorded

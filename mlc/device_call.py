@@ -19,7 +19,7 @@ from mlc.dispatch_cache import DispatchCache, Specialization, State
 from mlc.frontend import tree
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.tangents import duals
-from mlc.frontend.captures import CapturedTensor
+from mlc.frontend.captured_inputs import CapturedTensor
 from mlc.frontend.compiler import compiler
 from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE

@@ -16,7 +16,8 @@ from mlc.frontend import tree
 from mlc.frontend.autocast import process as autocast_guard
 from mlc.frontend.autograd.grad_mode import mode
 from mlc.frontend.autograd.tangents import duals
-from mlc.frontend.captures import CapturedKey, CapturedNumber, CapturedTensor, Input, in_order
+from mlc.frontend.captured_inputs import CapturedKey, CapturedNumber, CapturedTensor, Input
+from mlc.frontend.captures import in_order
 from mlc.frontend.devices import CPU
 from mlc.frontend.dispatch import GATE
 from mlc.frontend.recorded_function import Recorded

@@ -14,7 +14,7 @@ from typing import Any
 from mlc.call import Signature
 from mlc.dialects.func import CONSTANTS
 from mlc.frontend import tree
-from mlc.frontend.captures import CapturedTensor, Input
+from mlc.frontend.captured_inputs import CapturedTensor, Input
 from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded

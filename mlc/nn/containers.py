@@ -310,9 +310,8 @@ class _Dict(_Named):
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._module_names:
-            there = ", ".join(self._module_names)
-            raise UserKeyError(f"there is no {key!r}", code="MLC0386", loc=user_loc(),
-                               hint=f"there is {there}" if there else "it is empty")
+            hint = "there is " + (", ".join(self._module_names) or "none")
+            raise UserKeyError(f"there is no {key!r}", code="MLC0386", loc=user_loc(), hint=hint)
         return getattr(self, key)
 
     def __setitem__(self, key: str, x: Any) -> None:

@@ -13,7 +13,7 @@ from mlc.api import Compiled, compiled_function
 from mlc.backends.onnx import Result
 from mlc.call import Call, record
 from mlc.frontend import tree
-from mlc.frontend.captures import CapturedGradient, CapturedNumber, CapturedTensor
+from mlc.frontend.captured_inputs import CapturedGradient, CapturedNumber, CapturedTensor
 from mlc.frontend.location import user_loc
 from mlc.frontend.recorded_function import Recorded
 from mlc.frontend.signature import Spec
