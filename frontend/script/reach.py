@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import array
+import dataclasses
 import functools
 import os
 import sys
@@ -35,6 +36,7 @@ from mlc.frontend.script.reached_state import (
     MISSING,
     Attributes,
     ClassAttributes,
+    Components,
     ContextVariable,
     Elements,
     Entries,
@@ -48,13 +50,14 @@ from mlc.frontend.script.reached_state import (
     slots_of,
 )
 from mlc.frontend.script.unread import is_clear, names_of, reads_by_name, unread_attributes, uses_of
+from mlc.frontend.sparse.tensor import SparseTensor
 from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType, np.generic, np.dtype, range, slice,
           type(Ellipsis), types.CodeType)
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local, threading.Event)
-_STATEFUL = ("mlc.nn", "mlc.optim", "mlc.utils.data")
+_STATEFUL = ("mlc.nn", "mlc.optim", "mlc.utils.data", "mlc.models", "mlc.distributions")
 """Modules of this package whose objects count as the program's state."""
 Place = tuple[int, str | None]
 """Where a variable is: the id of its cell, or of the globals that have it under a name."""
@@ -88,11 +91,11 @@ class Reached:
         self._work: list[tuple[str, Any]] = []
         self._functions: list[tuple[str, types.FunctionType]] = []     # of the program
         self.free |= {id(x) for x in roots.values()}
-        self._follow(roots.items())
+        self.follow(roots.items())
         if not self._names.isdisjoint((*BY_NAME, "hasattr")):          # also attributes that functions get later
             for path, f in self._functions:
                 self._add(Entries(path, vars(f)))
-            self._follow(())
+            self.follow(())
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -101,6 +104,11 @@ class Reached:
     def objects(self) -> Iterable[Any]:
         """All that has been reached: functions, containers and other objects, but no immutable values."""
         return self._seen.values()
+
+    def classes_of_trees(self) -> list[tuple[str, type]]:
+        """The classes of dataclasses, named tuples and dictionaries that have been reached, each with its name."""
+        found = [x for x in self._seen.values() if isinstance(x, type)]
+        return [(x.__name__, x) for x in found if dataclasses.is_dataclass(x) or issubclass(x, tuple | list | dict)]
 
     def holds_elsewhere(self, x: Any, owner: Any, name: str) -> bool:
         """Whether an attribute of an object has a value that another place has, too."""
@@ -171,13 +179,14 @@ class Reached:
         """Take the present contents of a container as those that are guarded."""
         for place in [p for p in self.places if p.x is container]:
             place.renew()
-            self._follow(place.inside())
+            self.follow(place.inside())
 
-    def _follow(self, found: Iterable[tuple[str, Any]]) -> None:
+    def follow(self, found: Iterable[tuple[str, Any]]) -> None:
+        """Also reach these values, each with its path."""
         self._work += found
         while self._work:
             path, x = self._work.pop()
-            if id(x) not in self._seen and (type(x) is Tensor or not _is_atom(x)):
+            if id(x) not in self._seen and (type(x) is Tensor or isinstance(x, SparseTensor) or not _is_atom(x)):
                 self._seen[id(x)] = x
                 self._visit(path, x)
 
@@ -193,6 +202,8 @@ class Reached:
         self.clear = self.clear and is_clear(x)
         if type(x) is Tensor:
             self.places.append(Payload(path, x))
+        elif isinstance(x, SparseTensor):
+            self._add(Components(path, x))
         elif isinstance(x, types.FunctionType):
             self._function(path, x)
         elif isinstance(x, types.MethodType):

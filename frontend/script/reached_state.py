@@ -190,6 +190,25 @@ class Payload(ReachedState):
         return [(self.x, "_array", array), (self.x, "_autograd", meta), *of_meta, *of_storage]
 
 
+class Components(ReachedState):
+    """The components of a sparse tensor, which writes in place may replace."""
+
+    __slots__ = ()
+
+    def contents(self) -> Contents:
+        return self.x.tree_flatten()  # type: ignore[no-any-return]
+
+    def inside(self) -> Iterator[tuple[str, Any]]:
+        names = self.x.component_names(self.keys)
+        return ((f"{self.path}.{name}()", x) for name, x in zip(names, self.values))
+
+    def words(self) -> list[int] | None:
+        return words.of_slots(self.x, ("_components", "_coalesced", "_layout", "_sizes"))
+
+    def restore(self) -> None:
+        self.x.__init__(self.values, self.keys[1], self.keys[0], self.keys[2])
+
+
 class GradientPresence(ReachedState):
     """Whether a tensor has a gradient."""
 
