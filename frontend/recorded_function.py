@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import to_default_dtype, tracer
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.refusals import refusal
+from mlc.frontend.script.held import holds_tracers
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import RandomState
 from mlc.frontend.signature import Arguments, name_of, parameters, roots
@@ -295,6 +295,8 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, puts,
                         gradients, depends, made=_made(outputs, around))
     _note_updates(recorded, places)
+    if reached is not None and trace.captures is not None:
+        reached.places += trace.captures.cached
     _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
         trace.captures.given = ()                          # which belong to the program again
@@ -363,7 +365,7 @@ def _outputs(out: Sequence[Any], own: Sequence[Tracer], captures: Captures | Non
             raise UserTypeError(f"{name} returns a {type(x).__name__}, which would be the same in every call, and used "
                                 "up after the first", code="MLC0616", loc=loc,
                                 hint="return a list or a tuple; `yield` and `async def` do not compile")
-        elif _holds_tracers(x):
+        elif holds_tracers(x):
             raise UserTypeError(f"{name} returns a {type(x).__name__} that holds tensors of this recording",
                                 code="MLC0616", loc=loc,
                                 hint="return them in a list, tuple, dict, named tuple or dataclass")
@@ -377,24 +379,6 @@ def _made(outputs: Sequence[tuple[str, Any]], around: Sequence[Reached]) -> froz
     held = {id(x) for reached in around for x in reached.objects()}
     return frozenset(i for i, (kind, x) in enumerate(outputs)
                      if kind == "value" and isinstance(x, _MUTABLE) and id(x) not in held)
-
-
-def _holds_tracers(x: Any) -> bool:
-    """Whether tensors that are being recorded are in an object or collection that is no tree."""
-    seen, work = dict[int, Any](), [x]
-    while work:
-        x = work.pop()
-        if isinstance(x, Tracer):
-            return True
-        if id(x) in seen or isinstance(x, tree.Leaf | type | ModuleType | FunctionType | str | bytes | bytearray):
-            continue
-        seen[id(x)] = x
-        if isinstance(x, Mapping):
-            work += [*x.keys(), *x.values()]
-        elif isinstance(x, Collection):
-            work += x
-        work += getattr(x, "__dict__", {}).values()
-    return False
 
 
 def _with_numbers(view: View | None, results: list[Tracer]) -> View | ComputedView | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -95,3 +96,83 @@ def test_what_the_classes_of_arguments_read(monkeypatch: pytest.MonkeyPatch) -> 
     check(lambda _, d: d.scaled(), sets("RATE", 9.0), Table(x=x))
     check(lambda _, d: d.by_class(), lambda: monkeypatch.setattr(Data, "factor", 5.0), Data(x))
     check(lambda _, d: d.scaled(), lambda: monkeypatch.setattr(Data, "scaled", lambda self: self.x - 100.0), Data(x))
+
+
+# -- functions behind others ------------------------------------------------------------------------------------------
+class Settings:
+    def __init__(self) -> None:
+        self.rate, self.table = 1.0, [1.0]
+
+
+@functools.cache
+def settings() -> Settings:
+    return Settings()
+
+
+@functools.lru_cache(maxsize=4)
+def rate(times: float = 1.0) -> float:
+    MADE.append(times)
+    return RATE * times
+
+
+@functools.cache
+def fibonacci(n: int) -> int:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@functools.cache
+def scaled(x: Any, by: float) -> Any:
+    return x * by * RATE
+
+
+MADE: list[float] = []
+
+
+def test_what_a_function_keeps_in_its_cache_is_what_a_call_gets() -> None:
+    settings().rate = 5.0
+    check(lambda x: x * settings().rate, lambda: setattr(settings(), "rate", 7.0))
+    check(lambda x: x * len(settings().table), lambda: settings().table.append(2.0))
+
+    def cleared() -> None:
+        sets("RATE", 9.0)()
+        rate.cache_clear()
+    rate.cache_clear()
+    check(lambda x: x * rate() + rate(times=2.0), cleared)
+    compiled = mlc.compile(lambda x: x * rate())
+    compiled(X)
+    sets("RATE", 3.0)()
+    assert compiled(mlc.tensor(X).double()).tolist() == (X * 9.0).tolist() and rate() == 9.0
+    assert mlc.compile(lambda x: x * float(fibonacci(80) % 1000))(X).tolist() == (X * 685.0).tolist()
+
+
+def test_a_cache_keeps_no_tensors_of_a_recording() -> None:
+    compiled = mlc.compile(lambda x: scaled(x, 2.0))
+    assert compiled(X).tolist() == (X * 4).tolist() and scaled.cache_info().currsize == 0
+    sets("RATE", 5.0)()
+    assert compiled(X).tolist() == (X * 10).tolist() and scaled.cache_info().currsize == 0
+
+    def f(x: Any) -> Any:
+        @functools.cache
+        def twice() -> Any:
+            return x * 2
+        return twice() + twice()
+    assert mlc.compile(f)(X).tolist() == (X * 4).tolist()
+
+
+def test_a_function_of_numpy() -> None:
+    ones, of_numpy = np.ones(2, np.float32), np.vectorize(lambda k: k * RATE)
+    check(lambda x: x * mlc.tensor(of_numpy(ones)).float(), sets("RATE", 4.0))
+
+
+class Partial:
+    scaled = functools.partialmethod(lambda self, k, x: x * RATE * k, 2.0)
+
+    @functools.singledispatchmethod
+    def by(self, k: Any) -> float:
+        return RATE
+
+
+def test_a_method_behind_a_descriptor() -> None:
+    partial = Partial()
+    check(lambda x: partial.scaled(x), sets("RATE", 4.0))
+    check(lambda x: x * partial.by(1), sets("RATE", 5.0))

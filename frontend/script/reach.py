@@ -14,6 +14,7 @@ import argparse
 import array
 import dataclasses
 import functools
+import operator
 import os
 import sys
 import threading
@@ -176,8 +177,9 @@ class Reached:
         return bool(hosts) and not self._names.isdisjoint(keys)
 
     def renew(self, container: Any) -> None:
-        """Take the present contents of a container as those that are guarded."""
-        for place in [p for p in self.places if p.x is container]:
+        """Take the present contents of a container, or of a variable's place, as those that are guarded."""
+        for place in [p for p in self.places if p.x is container or (
+                isinstance(p, Variable) and isinstance(container, tuple) and all(map(operator.is_, p.x, container)))]:
             place.renew()
             self.follow(place.inside())
 
@@ -216,8 +218,12 @@ class Reached:
             self._work.append((path, x.__func__))
         elif isinstance(x, property):
             self._work += [(path, x.fget), (path, x.fset)]
-        elif isinstance(x, functools.cached_property):
+        elif isinstance(x, functools.cached_property | functools.partialmethod | functools.singledispatchmethod):
             self._work.append((path, x.func))
+        elif isinstance(x, functools._lru_cache_wrapper):
+            self._work.append((path, x.__wrapped__))       # calls that are recorded guard the results in its cache
+        elif isinstance(x, np.vectorize):
+            self._work.append((path, x.pyfunc))
         elif isinstance(x, ContextVar):
             self._add(ContextVariable(path, x))
         elif isinstance(x, weakref.ref):

@@ -26,7 +26,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import boolean, number, reshape
 from mlc.frontend.python_arithmetic import on_numbers
 from mlc.frontend.refusals import asking, attempt, refusal
-from mlc.frontend.script import builtin, capture
+from mlc.frontend.script import builtin, cached_calls, capture
 from mlc.frontend.script import changes as python_state
 from mlc.frontend.script.builtin import Steps
 from mlc.frontend.script.capture import way_out
@@ -66,11 +66,7 @@ def callee(f: Any) -> Any:
     """Callable to use in place of f: f itself while nothing is recorded."""
     if state.trace is None:
         return f
-    if isinstance(f, functools._lru_cache_wrapper):        # which would keep tensors of this recording for later
-        f = f.__wrapped__
-    elif isinstance(f, types.MethodType) and isinstance(f.__func__, functools._lru_cache_wrapper):
-        f = types.MethodType(f.__func__.__wrapped__, f.__self__)
-    return builtin.replaced(f) or captured(f)
+    return cached_calls.function_called(f) or builtin.replaced(f) or captured(f)
 
 
 def use(value: Any, name: str) -> Any:
