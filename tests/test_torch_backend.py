@@ -19,7 +19,7 @@ from mlc.backends import image
 from mlc.backends.cpu import threads
 from mlc.backends.cpu.toolchain import Toolchain
 from mlc.backends.load import Library
-from mlc.frontend.fx import symbolic, table
+from mlc.frontend.fx import support, symbolic, table
 from mlc.ir.sizes import sym
 from mlc.torch.memory import order_of
 from mlc.torch.reports import reports
@@ -256,6 +256,59 @@ def test_pytorch_runs_what_mlc_has_not_and_the_report_says_so() -> None:
     assert "inference: 4 of 5 operators in mlc" in text
     assert "aten.linalg_eig.default x 1: mlc has no such operator, at " in text
     assert "test_torch_backend.py" in text
+
+
+def written_by_strides(x: torch.Tensor) -> torch.Tensor:
+    y = x * 1.0
+    y.as_strided((2,), (4,)).add_(10)
+    return y
+
+
+@pytest.mark.parametrize(("f", "x", "refused"), [
+    (lambda x: x.as_strided((6,), (1,)) + 0.0, torch.arange(6.0).reshape(2, 3).t(), 0),
+    (lambda x: (x.t() * 2).as_strided((6,), (1,)) + 1, torch.arange(6.0).reshape(2, 3), 0),
+    (lambda x: torch.as_strided_scatter(x.t().contiguous().t(), torch.ones(2), (2,), (1,), None) + 1,
+     torch.arange(6.0).reshape(2, 3), 0),
+    (written_by_strides, torch.arange(16.0).reshape(1, 2, 2, 4).to(memory_format=torch.channels_last), 0),
+    (lambda x: (x + 1).view(-1)[1:].as_strided((2,), (2,)) * 2, torch.arange(6.0).reshape(2, 3), 0),
+    (lambda x: x.as_strided((3,), (1,), 0) * 2, torch.arange(10.0)[4:], 1),
+    (lambda x: (x + 1)[1:].as_strided((3,), (1,), 2) * 2, torch.arange(10.0), 3),       # with the sum and the piece
+    (lambda x: (x + 1)[::2].as_strided((3,), (1,)) * 2, torch.arange(10.0), 3)])
+def test_views_by_strides_are_of_memory_as_pytorch_has_it(f: Any, x: torch.Tensor, refused: int) -> None:
+    fast = compiled(f)
+    torch.testing.assert_close(fast(x), f(x))
+    assert len(reports()[-1].refusals) == refused
+
+
+def test_tensors_of_dtypes_that_mlc_has_not_are_left_to_pytorch() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float32) + y.exp()
+
+    x, y = torch.randn(4).to(torch.float8_e4m3fn), torch.randn(4)
+    fast = compiled(f)
+    torch.testing.assert_close(fast(x, y), f(x, y))
+    assert [r.operator for r in reports()[-1].refusals] == ["aten._to_copy.default"]
+
+
+def test_checkpoints_with_dropout_are_left_to_pytorch() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(lambda x: nn.functional.dropout(x.sin(), 0.5) * 3, x,
+                                                 use_reentrant=False)
+
+    x = torch.rand(1000).add(0.5).requires_grad_()
+    out = compiled(f)(x)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, (out != 0) * 6 * x.detach().cos())
+
+
+def test_generators_of_the_program_are_left_to_pytorch() -> None:
+    graph = torch.fx.Graph()
+    drawn = graph.call_function(torch.ops.aten.rand.generator, ([3],), {"generator": torch.Generator()})
+    drawn.meta["val"] = torch.empty(3)
+    assert support.unsupported(drawn) is not None
+    drawn = graph.call_function(torch.ops.aten.bernoulli.default, (drawn,), {"generator": torch.Generator()})
+    drawn.meta["val"] = torch.empty(3)
+    assert support.unsupported(drawn) == "it draws from a generator of its own"
 
 
 def test_without_fallback_all_missing_operators_are_an_error() -> None:

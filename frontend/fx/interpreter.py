@@ -5,6 +5,7 @@ Recorded as any other function, the run is the import: what the IR means is what
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.fx import symbolic
 from mlc.frontend.fx.refusing import CODE
 from mlc.frontend.fx.support import NUMBERS, SIZES, hint, unsupported
-from mlc.frontend.fx.table import find, is_random, takes_contiguity
+from mlc.frontend.fx.table import find, is_random, takes_contiguity, takes_strides
 from mlc.frontend.location import text
 from mlc.frontend.tensor import OPERATIONS, Tensor, wrap
 from mlc.ir.diag import UNKNOWN, Loc, UserError
@@ -94,6 +95,8 @@ class Interpreter:
         return []
 
     def _value(self, node: Any, values: Mapping[Any, Any], key: Any) -> Any:
+        if node.target is operator.getitem and values.get(node.args[0]) is None:
+            return _zeros(node.meta.get("val"))            # of an operator that was refused, whose types are not known
         try:
             out = _called(node, values, key)
             check(node, out)
@@ -124,6 +127,8 @@ def _called(node: Any, values: Mapping[Any, Any], key: Any) -> Any:
     assert found is not None
     if takes_contiguity(node.target):
         args = (node.args[0].meta["val"].is_contiguous(), *args)
+    if takes_strides(node.target):
+        args = (node.args[0].meta["val"].stride(), *args)
     return found(*args, **keywords) if key is None else found(key, *args, **keywords)
 
 

@@ -35,6 +35,8 @@ def unsupported(node: Any) -> str | None:
         return next(unfit(node), None)
     if find(node.target) is None:
         return "mlc has no such operator"
+    if node.kwargs.get("generator") is not None:
+        return "it draws from a generator of its own"
     return next((reason for n in (node, *node.all_input_nodes) for reason in unfit(n)), None)
 
 

@@ -20,11 +20,13 @@ RANDOM: set[str] = set()
 """Names of rows that take a random key before the arguments of the operator."""
 CONTIGUOUS: set[str] = set()
 """Names of rows that take, before the arguments of the operator, whether the first of these is contiguous."""
+STRIDED: set[str] = set()
+"""Names of rows that take, before the arguments of the operator, the strides that PyTorch has the first of these in."""
 OUT_OF_PLACE_ONLY = ("out", "_out")
 """Ends of the names of overloads that write to their arguments, which functional graphs do not have."""
 
 
-def row(*names: str, random: bool = False, contiguous: bool = False) -> Callable[[Row], Row]:
+def row(*names: str, random: bool = False, contiguous: bool = False, strided: bool = False) -> Callable[[Row], Row]:
     """Make a function the rows of these operators, named without `aten.`."""
     def register(f: Row) -> Row:
         for name in names:
@@ -33,6 +35,8 @@ def row(*names: str, random: bool = False, contiguous: bool = False) -> Callable
                 RANDOM.add(f"aten.{name}")
             if contiguous:
                 CONTIGUOUS.add(f"aten.{name}")
+            if strided:
+                STRIDED.add(f"aten.{name}")
         return f
     return register
 
@@ -75,3 +79,8 @@ def is_random(target: Any) -> bool:
 def takes_contiguity(target: Any) -> bool:
     """Whether the function of an operator takes whether its first argument is contiguous."""
     return _name_of_row(target) in CONTIGUOUS
+
+
+def takes_strides(target: Any) -> bool:
+    """Whether the function of an operator takes the strides of its first argument."""
+    return _name_of_row(target) in STRIDED

@@ -15,7 +15,7 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 from mlc.torch.graph_function import GraphFunction, examples
 from mlc.torch.partition import partitioned
-from mlc.torch.recording import Recording
+from mlc.torch.recording import Recording, storage_of
 from mlc.torch.reports import GraphReport, Source, remember
 
 log = logging.getLogger("mlc.torch")
@@ -99,7 +99,7 @@ def compile_graph(settings: Mapping[str, Any], source: Source, kind: str, graph:
         report = GraphReport(kind, operators(graph), refusals, source)
         if refusals and not settings["fallback"]:
             raise missing(refusals, 'options={"fallback": True} leaves them to PyTorch')
-        if refusals:
+        if refusals or recording is None:
             names = {r.node for r in refusals}
             call = partitioned(graph, names, lambda part: GraphFunction(part, settings, report))
         else:
@@ -122,8 +122,20 @@ def first_recording(graph: Any) -> tuple[Recording | None, list[Refusal]]:
                 if n.op == "call_function" and (reason := unsupported(n)) is not None]
     if any(depends_on_elements(n) for n in graph.graph.nodes):
         return None, refusals                              # sizes that there is no example of
+    if any(n.op == "placeholder" and unsupported(n) is not None for n in graph.graph.nodes):
+        return None, refusals                              # arguments of types that mlc has not
     recording = Recording(graph, examples(graph))
-    return recording, recording.refusals
+    return recording, [*recording.refusals, *sharing(graph, recording.refusals)]
+
+
+def sharing(graph: Any, refusals: Sequence[Refusal]) -> list[Refusal]:
+    """The refusals of what gives memory to refused views by strides: these need it as PyTorch lays it out."""
+    refused = {r.node for r in refusals}
+    memory = {storage_of(n.args[0].meta["val"]) for n in graph.graph.nodes
+              if n.name in refused and "as_strided" in str(n.target)}
+    return [refusal_of(n, "PyTorch takes a view of its result by strides") for n in graph.graph.nodes
+            if n.op == "call_function" and n.name not in refused and hasattr(n.meta.get("val"), "dtype")
+            and storage_of(n.meta["val"]) in memory]
 
 
 def operators(graph: Any) -> int:
