@@ -479,6 +479,17 @@ def test_copies() -> None:
         copy.deepcopy(w * 2)
 
 
+def test_a_shallow_copy_shares_memory() -> None:
+    x = mlc.arange(4.0)
+    y = copy.copy(x)
+    x.add_(1)
+    assert y is not x and y.tolist() == [1, 2, 3, 4]
+    w = nn.Parameter(mlc.ones(2))
+    for z in (copy.copy(w), copy.copy(w * 1)):
+        assert z.requires_grad and z.is_leaf and z.grad is None
+    assert isinstance(copy.copy(w), nn.Parameter) and not isinstance(copy.copy(w * 1), nn.Parameter)
+
+
 def test_printing() -> None:
     w = leaf(1)
     assert repr(w) == "tensor([1.], dtype=mlc.float32, requires_grad=True)"

@@ -104,6 +104,13 @@ class Differentiable:
         meta = self._autograd
         return None if meta is None or not meta.is_parameter else not meta.requires_grad
 
+    def __copy__(self: Any) -> Any:
+        out = self.detach()                                # which shares the memory
+        if self._autograd is not None:
+            out.autograd_meta.is_parameter = self._autograd.is_parameter
+            out.requires_grad_(self.requires_grad)
+        return out
+
     def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
         if not self.is_leaf:
             raise UserError("the result of a recorded operation has a history, which cannot be copied", code="MLC0434",
