@@ -349,3 +349,13 @@ def test_older_and_rarer_parameters() -> None:
     for code, mistake in mistakes:
         with pytest.raises(UserError, match=code):
             mistake()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_powers_of_matrices_keep_narrow_floats() -> None:
+    x = mlc.eye(2, dtype=mlc.bfloat16) * 3
+    for n in (0, 1, 2, 3):
+        found = mlc.linalg.matrix_power(x, n)
+        assert found.dtype is mlc.bfloat16 and found[0].tolist() == [3.0 ** n, 0.0]
+    with mlc.autocast("cpu"):
+        assert mlc.linalg.matrix_power(mlc.ones(2, 2), 3).dtype is mlc.bfloat16

@@ -39,8 +39,8 @@ def matrix_power(A: Operand, n: int) -> Tensor:
                 [0., 1.]], dtype=mlc.float32)
     """
     given, a, power = tracer(A), as_square(A, complex=True), plain_int(n, "n")
-    if power >= 0 and not given.type.dtype.is_inexact and not given.type.dtype.is_bool:
-        a = given
+    if power >= 0 and not given.type.dtype.is_bool:
+        a = given                                          # products need no wider floats
     if power == 0:
         return broadcast_to(identity_like(a.shape[-1], a), a.shape)
     base: Tensor = a if power > 0 else inv(a)
