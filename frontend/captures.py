@@ -80,6 +80,7 @@ class Captures:
     made       containers that the function has filled with what each call would fill them with
     hooks      what the hooks reach that were called, and the results of functions with a cache
     cached     the calls of these
+    around     what the function and its arguments reach
     differentiates  whether gradients are computed in it
     accumulates     whether they are accumulated in leaves
     recorded_grad_mode  the grad mode of the call that is recorded
@@ -114,6 +115,7 @@ class Captures:
         self.recorded_grad_mode = mode.enabled
         self.hooks: list[Any] = []
         self.cached: list[Any] = []
+        self.around: Sequence[Any] = ()
         self.constants: list[Input] | None = None
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
         self._ordered: list[tuple[Tensor, bool]] = []

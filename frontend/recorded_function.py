@@ -257,10 +257,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     args, keywords = arguments.structure.unflatten(leaves)
     check_call(f, name, args, keywords)
     buffers = Buffers(args, keywords)
-    around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
-    if reached is not None:
-        reached.follow(around[0].classes_of_trees())
-        around.append(reached)
+    around = _around(Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False), reached, trace.captures)
     with trace.recording():
         with unchanged(around, name, loc, trace.captures):
             out, structure = tree.flatten(captured(f)(*args, **keywords))
@@ -295,12 +292,28 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     recorded = Recorded(trace, structure, outputs, trace.lifted, assigned, written, trace.captures, stored, puts,
                         gradients, depends, made=_made(outputs, around))
     _note_updates(recorded, places)
-    if reached is not None and trace.captures is not None:
-        reached.places += trace.captures.cached
     _name(recorded, [*names, *[""] * (len(own) - len(names))], reached)
     if trace.captures is not None:
-        trace.captures.given = ()                          # which belong to the program again
+        _finish(trace.captures, reached)
     return recorded
+
+
+def _around(given: Reached, reached: Reached | None, captures: Captures | None) -> list[Reached]:
+    """What the arguments and the function reach; the classes of arguments are the function's from now on."""
+    around = [given]
+    if reached is not None:
+        reached.follow(given.classes_of_trees())
+        around.append(reached)
+    if captures is not None:
+        captures.around = around
+    return around
+
+
+def _finish(captures: Captures, reached: Reached | None) -> None:
+    """Have the arguments belong to the program again, and guard what functions with a cache have given."""
+    captures.given = captures.around = ()
+    if reached is not None:
+        reached.places += captures.cached
 
 
 def _depends(captures: Captures | None, results: Sequence[Tracer], count: int,

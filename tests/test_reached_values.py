@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
+import itertools
+import queue
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -176,3 +180,64 @@ def test_a_method_behind_a_descriptor() -> None:
     partial = Partial()
     check(lambda x: partial.scaled(x), sets("RATE", 4.0))
     check(lambda x: x * partial.by(1), sets("RATE", 5.0))
+
+
+# -- what Python does not show ----------------------------------------------------------------------------------------
+def test_elements_of_a_tensor_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    w = torch.ones(2)
+    check(lambda x: x * w, lambda: w.mul_(3))
+    check(lambda x: x * float(w[0]), lambda: w.data.mul_(3))
+
+
+ITERATORS: dict[str, Callable[[], Iterator[Any]]] = {
+    "islice": lambda: itertools.islice([1.0, 2.0, 3.0], 3),
+    "takewhile": lambda: itertools.takewhile(lambda v: v < 9, [1.0, 2.0, 3.0]),
+    "filterfalse": lambda: itertools.filterfalse(lambda v: v < 0, [1.0, 2.0, 3.0]),
+    "starmap": lambda: itertools.starmap(lambda a: a, [(1.0,), (2.0,), (3.0,)]),
+    "accumulate": lambda: itertools.accumulate([1.0, 1.0, 1.0]),
+    "accumulate from": lambda: itertools.accumulate([1.0, 1.0, 1.0], initial=1.0),
+    "pairwise": lambda: itertools.pairwise([1.0, 2.0, 3.0]),
+    "product": lambda: itertools.product([1.0, 2.0, 3.0]),
+    "permutations": lambda: itertools.permutations([1.0, 2.0, 3.0], 1),
+    "calls": lambda: iter(iter([1.0, 2.0, 3.0]).__next__, 9.0),
+    "finditer": lambda: re.finditer(r"\d", "123"),
+}
+
+
+@pytest.mark.parametrize("name", ITERATORS)
+@pytest.mark.filterwarnings("ignore:Pickle, copy, and deepcopy")
+def test_an_iterator_that_goes_on_is_refused(name: str) -> None:
+    it = ITERATORS[name]()
+    with pytest.raises(mlc.UserError, match="MLC0615"):
+        mlc.compile(lambda x: (next(it), x)[1])(X)
+
+    def loops(x: Any) -> Any:
+        for _ in others:
+            x = x + 1
+        return x
+    others = ITERATORS[name]()
+    with pytest.raises(mlc.UserError, match="MLC0615"):
+        mlc.compile(loops)(X)
+    unused = ITERATORS[name]()
+    for _ in range(2):
+        assert mlc.compile(lambda x: x if unused is not None else -x)(X).tolist() == X.tolist()
+
+
+def test_what_is_read_and_queued_outside_is_refused() -> None:
+    lines, numbers = io.StringIO("1\n2\n"), queue.Queue[float]()
+    numbers.put(1.0)
+
+    def puts(x: Any) -> Any:
+        numbers.put(2.0)
+        return x
+    for f in (lambda x: x * float(lines.readline()), lambda x: x * numbers.get(), puts):
+        with pytest.raises(mlc.UserError, match=r"MLC0616.*called while the function is recorded"):
+            mlc.compile(f)(X)
+    assert lines.tell() == 0 and numbers.qsize() == 1
+
+    def within(x: Any) -> Any:
+        own: queue.Queue[float] = queue.Queue()
+        own.put(float(io.StringIO("3").readline()))
+        return x * own.get()
+    assert mlc.compile(within)(X).tolist() == (X * 3).tolist()

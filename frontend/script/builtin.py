@@ -160,7 +160,8 @@ def replaced(f: Any) -> Any:
         owner = getattr(f, "__self__", None) or sys.modules[f.__module__]
         home = getattr(owner, "__name__", type(owner).__name__)
         name = f"{_PUBLIC.get(home, home)}.{f.__name__}"
-        raise refusal(f"{name}() is called while the function is recorded: its result would be the same in every call",
+        how = "that would happen once, not" if f.__name__.startswith("put") else "its result would be the same"
+        raise refusal(f"{name}() is called while the function is recorded: {how} in every call",
                       code="MLC0616", loc=user_loc(),
                       hint="call it outside and pass its result; for random numbers pass a key to mlc.random")
     if isinstance(f, functools.partial):
@@ -199,6 +200,12 @@ def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType | types.F
         return issubclass(owner, datetime.date) and f.__name__ in ("now", "today", "utcnow")
     if isinstance(owner, pathlib.Path):
         return f.__name__ in _OUTSIDE["pathlib"]
+    if isinstance(owner, io.IOBase):
+        in_memory = isinstance(owner, io.StringIO | io.BytesIO)
+        return f.__name__.startswith("read") and f.__name__ != "readable" and (
+            not in_memory or changes.is_from_outside(owner))
+    if type(owner).__module__ in _QUEUES:
+        return f.__name__ in ("get", "get_nowait", "put", "put_nowait") and changes.is_from_outside(owner)
     return isinstance(owner, random.Random | np.random.RandomState | np.random.Generator)
 
 
@@ -215,6 +222,7 @@ _OUTSIDE = {
     "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
     "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}
 """Impure functions of the standard library, by module."""
+_QUEUES = ("queue", "_queue", "multiprocessing.queues")
 _PUBLIC = {"genericpath": "os.path", "posixpath": "os.path", "posix": "os", "_thread": "threading"}
 """Names under which programs know some of these modules."""
 
@@ -311,6 +319,7 @@ def _len(x: Any) -> Any:
 
 
 def _next(iterator: Any, *default: Any) -> Any:
+    changes.check_position(iterator)
     changes.check(iterator, f"a {type(iterator).__name__} goes on by next()")
     return next(iterator, *default)
 

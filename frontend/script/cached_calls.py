@@ -67,14 +67,14 @@ def _call(f: Any, *args: Any, **keywords: Any) -> Any:
     if f.cache_parameters()["maxsize"] == 0 or holds_tracers([args, keywords, cells]):
         return captured(inner)(*args, **keywords)
     captures = None if state.trace is None else state.trace.root.captures
-    before = Reached({"": inner}) if captures is not None else None
+    if captures is None or any(call.is_of(f, args, keywords) for call in captures.cached):
+        with suspended():
+            return f(*args, **keywords)
+    before, path = Reached({"": inner}), f"{getattr(f, '__name__', 'function')}()"
     with suspended():
         found = f(*args, **keywords)
-        if captures is None or before is None or any(call.is_of(f, args, keywords) for call in captures.cached):
-            return found
-        missed, path = f.cache_info().misses > misses, f"{getattr(f, '__name__', 'function')}()"
+        if f.cache_info().misses > misses:                 # what it changes is changed, as in a call of Python
+            captures.made += [place.x for place in before.places if not place.holds()]
         captures.cached.append(CachedCall(path, (f, args, keywords)))
-    if missed:                                             # what it changes is changed, as in a call of Python
-        captures.made += [place.x for place in before.places if not place.holds()]
     captures.hooks.append(Reached({path: found}))
     return found

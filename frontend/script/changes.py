@@ -8,14 +8,15 @@ from __future__ import annotations
 import threading
 import types
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
 from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import refusal
+from mlc.frontend.script.origin import is_foreign
 from mlc.frontend.script.reach import Place, Reached
-from mlc.frontend.script.reached_state import Progress
+from mlc.frontend.script.reached_outside import Progress
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, state
 from mlc.ir.diag import Error
@@ -82,6 +83,21 @@ def check(x: Any, how: str) -> None:
     """UserError if x is changed in a loop or branch that did not create it."""
     if state.trace is not None and current().in_region:
         check_here(x, how)
+
+
+def is_from_outside(x: Any) -> bool:
+    """Whether an object was there before the function that is recorded was called, as far as that reaches it."""
+    captures = state.trace.root.captures if state.trace is not None else None
+    return captures is not None and any(reached.reaches(x) for reached in captures.around)
+
+
+def check_position(x: Any) -> None:
+    """UserError if an iterator goes on that was there before, and does not show its position."""
+    if isinstance(x, Iterator) and not is_foreign(type(x).__module__) and is_from_outside(x) and not (
+            Progress("", x).is_known):
+        raise refusal(f"a {type(x).__name__} goes on that existed before the call: that happens once, while the "
+                      "function is recorded, not in each call", code="MLC0615", loc=user_loc(),
+                      hint="take what it gives before, and pass that")
 
 
 def check_here(x: Any, how: str) -> None:

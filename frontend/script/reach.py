@@ -33,6 +33,7 @@ from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
 from mlc.frontend.location import is_ours
 from mlc.frontend.script.origin import codes_of, file_of, is_foreign, is_programs
+from mlc.frontend.script.reached_outside import ForeignArray, Progress
 from mlc.frontend.script.reached_state import (
     MISSING,
     Attributes,
@@ -44,7 +45,6 @@ from mlc.frontend.script.reached_state import (
     Items,
     Members,
     Payload,
-    Progress,
     ReachedState,
     Slots,
     Variable,
@@ -105,6 +105,10 @@ class Reached:
     def objects(self) -> Iterable[Any]:
         """All that has been reached: functions, containers and other objects, but no immutable values."""
         return self._seen.values()
+
+    def reaches(self, x: Any) -> bool:
+        """Whether an object has been reached."""
+        return id(x) in self._seen
 
     def classes_of_trees(self) -> list[tuple[str, type]]:
         """The classes of dataclasses, named tuples and dictionaries that have been reached, each with its name."""
@@ -235,7 +239,7 @@ class Reached:
             self._container(path, x)
             if type(x).__module__ not in ("builtins", "collections"):
                 self._object(path, x)
-        elif isinstance(x, types.BuiltinFunctionType):
+        elif isinstance(x, types.BuiltinFunctionType | types.MethodWrapperType):
             self._work.append((path, x.__self__))          # may be a method of a container
         elif isinstance(x, Iterator):
             self._add(Progress(path, x))
@@ -247,6 +251,8 @@ class Reached:
                 self._add(ClassAttributes(path, x))
                 self._work += [(path, base) for base in x.__bases__]
         elif not isinstance(x, types.ModuleType | np.ndarray):
+            if hasattr(type(x), "__dlpack__"):
+                self.places.append(ForeignArray(path, x))
             self._object(path, x)
 
     def _container(self, path: str, x: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import functools
-import itertools
 import operator
 import random
 import sys
@@ -399,38 +398,6 @@ class Slots(ReachedState):
             object.__delattr__(self.x, name)
         for name, value in zip(self.keys, self.values):
             object.__setattr__(self.x, name, value)
-
-
-class Progress(ReachedState):
-    """The position of an iterator, if it can be observed; it cannot be restored."""
-
-    __slots__ = ()
-
-    def contents(self) -> Contents:
-        if isinstance(self.x, itertools.count):
-            return repr(self.x), ()
-        if isinstance(self.x, types.GeneratorType):
-            frame = self.x.gi_frame
-            return ((), ()) if frame is None else ((frame.f_lasti, *frame.f_locals), frame.f_locals.values())
-        if isinstance(self.x, enumerate | zip | map | filter):
-            return (), self.x.__reduce__()[1]              # the iterators that they consume
-        if isinstance(self.x, itertools.cycle | itertools.chain) and sys.version_info < (3, 14):
-            _, given, state = (*self.x.__reduce__(), ())[:3]
-            if isinstance(self.x, itertools.chain):
-                return tuple(operator.length_hint(x, -1) for x in state), state
-            return (operator.length_hint(given[0], -1), len(state[0])), ()     # of the items, and of those kept
-        return operator.length_hint(self.x, -1), ()
-
-    def inside(self) -> Iterator[tuple[str, Any]]:
-        return ((self.path, value) for value in self.values)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the position can be observed; that of itertools.chain, for example, cannot."""
-        return self.keys != -1 or bool(self.values)
-
-    def restore(self) -> None:
-        pass
 
 
 class RandomState(ReachedState):

@@ -272,6 +272,7 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
 
 def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variables: Variables, guarded: bool) -> None:
     if isinstance(iterable, Iterator):
+        python_state.check_position(iterable)
         python_state.check(iterable, "an iterator goes on by a `for` loop")
     if (steps := builtin.steps(iterable)) is not None:
         loop = _Loop(_site(LOOP, variables.names, guarded), variables)
