@@ -299,7 +299,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
 
 
 def _around(given: Reached, reached: Reached | None, captures: Captures | None) -> list[Reached]:
-    """What the arguments and the function reach; the classes of arguments are the function's from now on."""
+    """All that the arguments and the function reach; the classes of arguments are the function's from now on."""
     around = [given]
     if reached is not None:
         reached.follow(given.classes_of_trees())

@@ -219,9 +219,9 @@ def test_an_iterator_that_goes_on_is_refused(name: str) -> None:
     others = ITERATORS[name]()
     with pytest.raises(mlc.UserError, match="MLC0615"):
         mlc.compile(loops)(X)
-    unused = ITERATORS[name]()
+    unused: Any = ITERATORS[name]()
     for _ in range(2):
-        assert mlc.compile(lambda x: x if unused is not None else -x)(X).tolist() == X.tolist()
+        assert mlc.compile(lambda x: x if unused else -x)(X).tolist() == X.tolist()
 
 
 def test_what_is_read_and_queued_outside_is_refused() -> None:

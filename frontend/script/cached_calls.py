@@ -21,7 +21,7 @@ from mlc.frontend.trace import captured, state, suspended
 
 
 class CachedCall(ReachedState):
-    """What a function with a cache gives for some arguments: `x` is the function, these, and the keywords."""
+    """The result of a function with a cache: `x` is the function, its arguments, and the keywords."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class CachedCall(ReachedState):
 
 
 def function_called(f: Any) -> Callable[..., Any] | None:
-    """What to call in place of a function or method with a cache; None for any other."""
+    """Callable in place of a function or method with a cache; None for any other."""
     if isinstance(f, functools._lru_cache_wrapper):
         return functools.partial(_call, f)
     if isinstance(f, types.MethodType) and isinstance(f.__func__, functools._lru_cache_wrapper):

@@ -73,7 +73,7 @@ _CALLS = type(iter(int, 1))
 
 
 def _consumed(x: Any) -> list[Any] | None:
-    """What an iterator of itertools consumes, with its own state, or what iter(f, end) calls; None if it is unknown."""
+    """Iterables that an iterator of itertools consumes, with its own state, or the `f` of iter(f, end); None if unknown."""
     if isinstance(x, _CALLS):
         f = x.__reduce__()[1][0]
         return None if type(getattr(f, "__self__", None)).__name__ == "SRE_Scanner" else [f]
