@@ -42,7 +42,8 @@ def _erfcx(x: Tensor) -> Tensor:
         terms.append(-terms[-1] * (2 * k - 1) / 2)
     tail = polynomial(1.0 / (far * far), terms) / (far * math.sqrt(math.pi))
     out = E.where(size < BORDER, E.exp(near * near) * E.erfc(near), tail)
-    return E.where(x < 0, 2.0 * E.exp(x * x) - out, out)   # whose derivative is finite where e ** (x ** 2) is
+    below = E.where(x < 0, x, 0.0)
+    return E.where(x < 0, 2.0 * E.exp(below * below) - out, out)       # whose derivative is finite where it is
 
 
 @operation(name="special.ndtr")
