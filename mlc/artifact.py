@@ -49,8 +49,8 @@ def save(f: Any, path: Any, args: Sequence[Any] | None = None, *, targets: Seque
     """Write a compiled function and the weights of its module to a file, as a whole or not at all; or plain data.
 
     Data is a tensor, an array, a number, a string or a module, or a list, tuple or dict of them, such as the result of
-    `state_dict`. It is written without code, and what is one object in several places will be one again; tensors that
-    share memory are written apart.
+    `state_dict`. It is written without code, and what is one object in several places will be one again; tensors of
+    one dtype that share memory will share it again, as far as the file has it.
 
     Args:
         f: Result of `mlc.compile`, or data. Of one that is compiled with `freeze`, the file has the weights, and what

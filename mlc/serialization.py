@@ -38,11 +38,14 @@ from mlc.frontend.output_files import write_file, write_open_file
 from mlc.frontend.sparse.layout import LAYOUTS, sparse_coo
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.saved_memory import shared_memory
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals", "save_for_torch"]
 
 MAGIC = b"MLCSTATE"
+COMPLEX, MEMORY = " complex128", "memory "
+"""The end of the names of arrays that are parts of complex numbers, and the start of those that are memory."""
 _START = 512
 """Bytes that tell the format of a file."""
 File = str | os.PathLike[str] | IO[bytes]
@@ -154,6 +157,7 @@ class _Writer:
     def __init__(self) -> None:
         self.rows: list[list[Any]] = []
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self.tensors: list[tuple[Tensor, list[Any]]] = []  # with their rows
         self.done: dict[int, tuple[int, Any]] = {}
         self.open: set[int] = set()
 
@@ -196,12 +200,32 @@ class _Writer:
                                  "such as model.state_dict()")
 
     def _array(self, x: Any) -> list[Any]:
-        name = str(len(self.arrays))
-        self.arrays[name] = np.asarray(x.detach().cpu().numpy() if isinstance(x, Tensor) else x)
         if not isinstance(x, Tensor):
-            return ["array", name]
-        kind = "parameter" if isinstance(x, nn.Parameter) else "tensor"
-        return [kind, name, bool(x.requires_grad), str(x.device)]
+            return ["array" if isinstance(x, np.ndarray) else "element", self._named(np.asarray(x))]
+        row = ["parameter" if isinstance(x, nn.Parameter) else "tensor", None, bool(x.requires_grad), str(x.device)]
+        self.tensors.append((x, row))
+        return row
+
+    def _named(self, array: np.ndarray[Any, Any]) -> str:
+        """The name of the elements of an array in the file, which have it from now on."""
+        name = str(len(self.arrays))
+        if array.dtype == np.complex128:                   # which a safetensors file does not have
+            name, array = name + COMPLEX, np.stack([array.real, array.imag], -1)
+        self.arrays[name] = array
+        return name
+
+    def add_elements(self) -> None:
+        """Complete the rows of tensors by their elements, or by where these lie in memory that several share."""
+        memory, names = shared_memory(x for x, _ in self.tensors), dict[int, str]()
+        for x, row in self.tensors:
+            shared = memory.get(id(x))
+            if shared is None:
+                row[1] = self._named(np.asarray(x.detach().cpu().numpy()))
+                continue
+            row[1] = names.setdefault(id(shared), MEMORY + str(len(names)))
+            self.arrays[row[1]] = shared.raw
+            offset, strides = shared.place(x)
+            row += [x.dtype.name, list(x.shape), list(strides), offset]
 
 
 def check_file(file: Any, method: str | None) -> None:
@@ -254,6 +278,7 @@ def write(x: Any, file: File) -> None:
     writer = _Writer()
     try:
         root = writer.row(x)
+        writer.add_elements()
         parts = pack(MAGIC, {"objects": writer.rows, "root": root}, {"arrays": to_bytes(writer.arrays)})
     except Unreadable as error:
         raise UserTypeError(str(error), code="MLC0764", loc=user_loc()) from None
@@ -301,7 +326,7 @@ def read(data: bytes, map_location: Any = None, trusted: bool = False) -> Any:
     torch_file.check_format(data, "the file")
     try:
         head, pieces = unpack(MAGIC, data)
-        arrays = from_bytes(bytes(pieces["arrays"]))
+        arrays = {name: _elements(name, x) for name, x in from_bytes(bytes(pieces["arrays"])).items()}
         find, made = _known(trusted), list[Any]()
         for kind, *rest in head["objects"]:
             made.append(_decoded(kind, rest, made, arrays, map_location, find))
@@ -311,6 +336,18 @@ def read(data: bytes, map_location: Any = None, trusted: bool = False) -> Any:
             raise
         raise UserError(f"the file is not one that mlc.save wrote, or it is damaged: {error}", code="MLC0766",
                         loc=user_loc()) from None
+
+
+def _elements(name: str, array: np.ndarray[Any, Any]) -> Any:
+    """An array of a file as what it stands for: one of complex numbers for one of their parts, and memory for bytes."""
+    if not name.endswith(COMPLEX) and not name.startswith(MEMORY):
+        return array
+    wanted, rank = (np.float64, array.ndim) if name.endswith(COMPLEX) else (np.uint8, 1)
+    if array.dtype != wanted or array.ndim != rank or (name.endswith(COMPLEX) and array.shape[-1:] != (2,)):
+        raise CorruptFile(f"{name} is an array of {array.dtype} of shape {list(array.shape)}")
+    if name.endswith(COMPLEX):
+        return array.view(np.complex128).reshape(array.shape[:-1])
+    return torch_file.Stored(array, "cpu", None)
 
 
 def _sparse(name: str, shape: list[int], coalesced: bool, components: list[Tensor]) -> Tensor:
@@ -325,9 +362,20 @@ def _sparse(name: str, shape: list[int], coalesced: bool, components: list[Tenso
 
 def _decoded(kind: str, rest: list[Any], made: list[Any], arrays: Mapping[str, Any], place: Any,
              find: Callable[[str], Any]) -> Any:
+    def array(name: str) -> np.ndarray[Any, Any]:
+        found = arrays[name]
+        if not isinstance(found, np.ndarray):
+            raise CorruptFile(f"{name} is no array")
+        return found
+
     if kind in ("tensor", "parameter"):
-        name, requires_grad, where = rest
-        x = wrap(arrays[name]).to(where if place is None else place)
+        name, requires_grad, where, *view = rest
+        if view:
+            dtype, size, stride, offset = view
+            x = torch_file.tensor_of(arrays[name], offset, tuple(size), tuple(stride), as_dtype(dtype), None,
+                                     where if place is None else place)
+        else:
+            x = wrap(array(name)).to(where if place is None else place)
         return mark_parameter(x, requires_grad) if kind == "parameter" else x.requires_grad_(requires_grad)
     if kind == "sparse":
         name, shape, coalesced, *components = rest
@@ -344,5 +392,5 @@ def _decoded(kind: str, rest: list[Any], made: list[Any], arrays: Mapping[str, A
         return module
     simple: dict[str, Callable[[Any], Any]] = {
         "value": lambda x: x, "float": float.fromhex, "dtype": as_dtype, "device": device, "function": find,
-        "array": lambda name: arrays[name]}
+        "array": array, "element": lambda name: array(name)[()]}
     return simple[kind](rest[0])

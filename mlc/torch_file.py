@@ -102,7 +102,7 @@ def _refuse(what: str) -> UserError:
 
 # -- the archive ------------------------------------------------------------------------------------------------------
 @dataclass
-class _Stored:
+class Stored:
     """A storage: its bytes, the device it was on, its dtype or None, the tensors made of it, and what others read."""
 
     raw: Raw
@@ -110,7 +110,7 @@ class _Stored:
     dtype: DType | None
     tensors: list[Tensor] = field(default_factory=list)
     shared: Storage | None = None
-    changed: dict[tuple[DType, bool, bool], _Stored] = field(default_factory=dict)
+    changed: dict[tuple[DType, bool, bool], Stored] = field(default_factory=dict)
 
 
 class _Archive:
@@ -118,7 +118,7 @@ class _Archive:
 
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
-        self.storages: dict[str, _Stored] = {}
+        self.storages: dict[str, Stored] = {}
         with zipfile.ZipFile(io.BufferedReader(_Bytes(raw))) as listing:
             entries = listing.infolist()
         names = [entry.filename for entry in entries]
@@ -152,7 +152,7 @@ class _Archive:
             raise DamagedPickle(f"the record {name} does not have its checksum")
         return found
 
-    def storage(self, pid: Any) -> _Stored:
+    def storage(self, pid: Any) -> Stored:
         """The storage that a pickle refers to: ("storage", type, record, device, number of elements)."""
         if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != "storage" or not atoms(*pid[2:4]):
             raise DamagedPickle("a reference to no storage")
@@ -160,7 +160,7 @@ class _Archive:
         if not (dtype is None or isinstance(dtype, DType)) or not isinstance(key, str):
             raise DamagedPickle("a reference to no storage")
         if key not in self.storages:
-            self.storages[key] = _Stored(self.record(f"data/{key}"), str(location), dtype)
+            self.storages[key] = Stored(self.record(f"data/{key}"), str(location), dtype)
         return self.storages[key]
 
 
@@ -191,13 +191,13 @@ class _Bytes(io.RawIOBase):
 
 
 # -- tensors ----------------------------------------------------------------------------------------------------------
-def _tensor(stored: Any, offset: Any, size: Any, stride: Any, dtype: DType | None, metadata: Any,
-            place: str | None) -> Tensor:
+def tensor_of(stored: Any, offset: Any, size: Any, stride: Any, dtype: DType | None, metadata: Any,
+              place: str | None) -> Tensor:
     """The tensor of elements of a storage; those of one storage share its memory.
 
     metadata  what PyTorch does to the elements when it reads them, or None
     """
-    if not isinstance(stored, _Stored) or not isinstance(size, tuple) or not isinstance(stride, tuple):
+    if not isinstance(stored, Stored) or not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise DamagedPickle("a tensor without a storage, size or stride")
     dtype = dtype or stored.dtype
     numbers = (offset, *size, *stride)
@@ -223,7 +223,7 @@ def _tensor(stored: Any, offset: Any, size: Any, stride: Any, dtype: DType | Non
     return out if where == "cpu" else out.to(where)
 
 
-def _read_as(stored: _Stored, dtype: DType, metadata: Any) -> _Stored:
+def _read_as(stored: Stored, dtype: DType, metadata: Any) -> Stored:
     """A storage with its elements conjugated or negated, which PyTorch does when it reads a tensor with these bits.
 
     All of its elements, and once for all tensors: a tensor may have each of them many times.
@@ -238,11 +238,11 @@ def _read_as(stored: _Stored, dtype: DType, metadata: Any) -> _Stored:
         x = stored.raw[:len(stored.raw) // dtype.dtype.itemsize * dtype.dtype.itemsize].copy().view(dtype.dtype)
         x = np.conjugate(x) if conj else x
         x = np.negative(x) if neg else x
-        stored.changed[dtype, conj, neg] = _Stored(x.view(np.uint8), stored.location, dtype)
+        stored.changed[dtype, conj, neg] = Stored(x.view(np.uint8), stored.location, dtype)
     return stored.changed[dtype, conj, neg]
 
 
-def _share(stored: _Stored, tensor: Tensor) -> None:
+def _share(stored: Stored, tensor: Tensor) -> None:
     """Register a tensor with its storage, which exists once there are two, or one that is not in row-major order."""
     stored.tensors.append(tensor)
     if stored.shared is None and len(stored.tensors) == 1 and tensor._array.flags.c_contiguous:
@@ -259,14 +259,14 @@ def _table(place: str | None) -> dict[str, Any]:
     """The names that a pickle of `torch.save` may have, and their meaning."""
     def rebuilt(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None,
                 metadata: Any = None) -> Tensor:
-        out = _tensor(storage, offset, size, stride, None, metadata, place)
+        out = tensor_of(storage, offset, size, stride, None, metadata, place)
         return out.requires_grad_() if requires_grad is True else out
 
     def rebuilt_as(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any,
                    metadata: Any = None) -> Tensor:
         if not isinstance(dtype, DType):
             raise DamagedPickle("a tensor without a dtype")
-        out = _tensor(storage, offset, size, stride, dtype, metadata, place)
+        out = tensor_of(storage, offset, size, stride, dtype, metadata, place)
         return out.requires_grad_() if requires_grad is True else out
 
     def parameter(data: Any, requires_grad: Any, *rest: Any) -> Tensor:

@@ -17,6 +17,7 @@ from mlc.frontend.size import Size
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserTypeError
 from mlc.nn.parameter import Parameter
+from mlc.saved_memory import Memory, shared_memory
 from mlc.torch_file import STORAGES
 
 _TYPED = {dtype: f"{name}Storage" for name, dtype in STORAGES.items()}
@@ -25,7 +26,10 @@ _CONSTANTS = {None: b"N", True: b"\x88", False: b"\x89"}
 
 def contents(x: Any) -> list[bytes]:
     """The bytes of the file of an object; UserTypeError (MLC0764) if it holds what PyTorch would not load as data."""
-    writer = _Writer()
+    reader = _Writer(None)
+    for _ in reader.value(x):
+        pass
+    writer = _Writer(shared_memory(reader.tensors))
     pickled = b"".join([b"\x80\x02", *writer.value(x), b"."])
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -42,9 +46,15 @@ _ORDERED = _global("collections", "OrderedDict") + b")R"
 
 
 class _Writer:
-    """A pickle in parts; what is one tensor several times is one record."""
+    """A pickle in parts; what is one tensor several times is one record, and so is memory that several share.
 
-    def __init__(self) -> None:
+    memory   the memory of the tensors that share it, by their identity; None to find out about the tensors alone
+    tensors  those that were found
+    """
+
+    def __init__(self, memory: dict[int, Memory] | None) -> None:
+        self.memory = memory
+        self.tensors: list[Tensor] = []
         self.records: list[tuple[str, bytes]] = []
         self.keys: dict[int, tuple[str, Any]] = {}
         self.open: set[int] = set()
@@ -93,20 +103,25 @@ class _Writer:
         self.open.discard(id(x))
 
     def _tensor(self, x: Tensor) -> Iterator[bytes]:
-        array = np.ascontiguousarray(x.detach().cpu().numpy()).reshape(x.shape)
-        if id(x) not in self.keys:
-            self.keys[id(x)] = str(len(self.records)), x   # which keeps it, so that no other one gets this id
-            self.records.append((f"data/{self.keys[id(x)][0]}", array.tobytes()))
+        if self.memory is None:
+            self.tensors.append(x)
+            return
+        shared = self.memory.get(id(x))
+        array = np.ascontiguousarray(x.detach().cpu().numpy()).reshape(x.shape) if shared is None else shared.raw
+        key = id(x) if shared is None else id(shared)
+        if key not in self.keys:
+            self.keys[key] = str(len(self.records)), x     # which keeps it, so that no other one gets this id
+            self.records.append((f"data/{self.keys[key][0]}", array.tobytes()))
+        offset, strides = (0, tuple(n // array.itemsize for n in array.strides)) if shared is None else shared.place(x)
         typed = _TYPED.get(x.dtype.name)
         yield _global("torch._utils", "_rebuild_parameter") + b"(" if isinstance(x, Parameter) else b""
         yield _global("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3") + b"(("
         yield from self.value("storage")
         yield _global("torch", typed) if typed else _global("torch.storage", "UntypedStorage")
-        for part in (self.keys[id(x)][0], "cpu", array.size if typed else array.nbytes):
+        for part in (self.keys[key][0], "cpu", array.nbytes // x.dtype.itemsize if typed else array.nbytes):
             yield from self.value(part)
-        strides = tuple(n // array.itemsize for n in array.strides)
         yield b"tQ"
-        for value in (0, tuple(map(int, x.shape)), strides, x.requires_grad and not isinstance(x, Parameter)):
+        for value in (offset, tuple(map(int, x.shape)), strides, x.requires_grad and not isinstance(x, Parameter)):
             yield from self.value(value)
         yield _ORDERED + (b"" if typed else _global("torch", x.dtype.name)) + b"tR"
         if isinstance(x, Parameter):

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc import nn
+from mlc import nn, serialization
+from mlc.backends.checksummed import pack, unpack
 from mlc.ir.diag import UserError, UserTypeError
 
 pytestmark = pytest.mark.usefixtures("execution")
@@ -50,6 +51,50 @@ def test_tensors_keep_dtypes_and_gradients_and_what_is_one_stays_one(tmp_path: P
     assert found["x"] is found["again"] and found["x"].requires_grad
     assert found["x"].dtype == mlc.bfloat16 and found["x"].tolist() == [1.5, 2.5]
     assert type(found["i"]) is np.ndarray and found["i"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("for_torch", [False, True])
+def test_tensors_that_share_memory_share_it_again(for_torch: bool) -> None:
+    x = mlc.arange(6.0)
+    data = [x, x[1:3], x.view(2, 3).T, nn.Parameter(x[4:]), mlc.arange(8)[2:4]]
+    file = io.BytesIO()
+    mlc.serialization.save_for_torch(data, file) if for_torch else mlc.save(data, file)
+    assert len(file.getvalue()) < 3000
+    found = mlc.load(io.BytesIO(file.getvalue()))
+    found[0].fill_(7)
+    assert [t.tolist() for t in found[:4]] == [[7] * 6, [7] * 2, [[7] * 2] * 3, [7] * 2]
+    assert isinstance(found[3], nn.Parameter) and found[4].tolist() == [2, 3] and x.tolist() == [0, 1, 2, 3, 4, 5]
+    if for_torch:
+        torch = pytest.importorskip("torch")
+        found = torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+        found[1].fill_(9)
+        assert found[0].tolist() == [0, 9, 9, 3, 4, 5] and found[2].tolist() == [[0, 3], [9, 4], [9, 5]]
+
+
+def test_a_view_alone_does_not_take_its_memory_along() -> None:
+    file = io.BytesIO()
+    mlc.save(mlc.zeros(100_000)[:2], file)
+    assert len(file.getvalue()) < 1000
+
+
+@pytest.mark.parametrize("change", [{"offset": 6}, {"stride": [2]}, {"size": [7]}, {"offset": -1}, {"size": ["a"]}])
+def test_views_beyond_their_memory_are_refused(change: dict[str, Any]) -> None:
+    file, x = io.BytesIO(), mlc.arange(6.0)
+    mlc.save([x, x[1:]], file)
+    head, pieces = unpack(serialization.MAGIC, file.getvalue())
+    view = dict(zip(("size", "stride", "offset"), head["objects"][1][-3:])) | change
+    head["objects"][1][-3:] = view.values()
+    changed = b"".join(bytes(part) for part in pack(serialization.MAGIC, head, pieces))
+    with pytest.raises(UserError, match="MLC0766"):
+        mlc.load(io.BytesIO(changed))
+
+
+def test_complex_tensors_and_numbers_of_numpy() -> None:
+    z = np.array([[1 + 2j, complex("nan+1j")]])
+    found = saved({"z": mlc.tensor(z), "a": z, "n": np.float64(2.5), "i": np.int32(7), np.int64(3): np.array(1j)})
+    np.testing.assert_array_equal(found["z"].numpy(), z)
+    assert found["z"].dtype is mlc.complex128 and found["a"].shape == (1, 2) and found[3].shape == ()
+    assert type(found["n"]) is np.float64 and type(found["i"]) is np.int32
 
 
 def test_states_of_models_and_optimizers_are_loaded() -> None:
