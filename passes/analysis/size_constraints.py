@@ -13,7 +13,7 @@ from typing import Any
 from mlc.dialects import arith, func, scf, tensor
 from mlc.dialects.autodiff import Derivative, Vmap
 from mlc.dialects.tensor.base import TensorOp
-from mlc.dialects.tensor.control import Extent, bounds_in
+from mlc.dialects.tensor.control import BindSize, Extent, bounds_in
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
 from mlc.ir.bounds import LARGEST, MAX_ELEMENTS, certainly_natural, magnitude
@@ -50,6 +50,11 @@ def size_constraints(function: Op, callees: Mapping[str, tuple[Sequence[Type], S
                 need(op, size, message, loc)
         for size, message in (*_of(op), *representable.constraints(op)):
             need(op, size, message, op.loc)
+    bound = {str(op.size) for op in function.walk() if isinstance(op, BindSize)}
+    of_call = [size for size in out if sizes.symbols(size).isdisjoint(bound)]
+    for size in [size for size in out if not sizes.symbols(size).isdisjoint(bound)]:
+        if any(certainly_natural(size - known, bounds) for known in of_call):
+            del out[size]                                  # it is at least as large as one that each call checks
     return out
 
 
