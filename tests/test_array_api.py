@@ -214,6 +214,12 @@ def test_complex_functions_at_infinity(name: str, x: complex, want: complex) -> 
     np.testing.assert_allclose([got.real, got.imag], [want.real, want.imag])
 
 
+@pytest.mark.parametrize("x, want", [(complex(math.inf, 1.0), 1), (complex(-3.0, -math.inf), -1j),
+                                     (complex(math.inf, math.inf), complex(math.nan, math.nan))])
+def test_signs_of_infinite_complex_numbers_are_their_directions(x: complex, want: complex) -> None:
+    np.testing.assert_array_equal(xp.sign(xp.asarray([x])).numpy(), [want])
+
+
 def test_ranks_and_pseudoinverses_of_complex_matrices() -> None:
     x = np.array([[1, 1j], [1j, -1], [2, 2j]])
     assert mlc.linalg.matrix_rank(mlc.tensor(x)).item() == 1

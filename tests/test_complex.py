@@ -199,3 +199,39 @@ def test_numbers_without_an_imaginary_part_are_written_to_real_tensors(write: An
     assert through(lambda: write(mlc.zeros(2, dtype=mlc.bool), 0 + 1j))()[0].item() is True
     with pytest.raises(mlc.UserError, match="MLC0790"):
         through(lambda: write(mlc.zeros(2), 3 + 1j))()
+
+
+@pytest.mark.parametrize("real", [0.0, -0.0, 2.0, -2.0, INF, -INF, math.nan])
+def test_roots_of_numbers_with_an_infinite_imaginary_part_are_infinite(real: float) -> None:
+    got = mlc.sqrt(mlc.tensor([complex(real, INF), complex(real, -INF)], dtype=mlc.complex128))
+    assert got.tolist() == [complex(INF, INF), complex(INF, -INF)]
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh"])
+def test_inverse_functions_have_the_digits_of_both_parts(name: str) -> None:
+    """Where one part is tiny, too, as sums with the other would lose it; on branch cuts, of both sides."""
+    near = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 300.0, 1e-10, -1e-10]
+    x = np.array([complex(a, b) for a in near for b in near if name in ("asin", "acos") or (a, b) != (0, 0)])
+    got = getattr(mlc, name)(mlc.tensor(x)).numpy()
+    with np.errstate(divide="ignore"):
+        want = getattr(np, name.replace("a", "arc", 1))(x)
+    ok = np.isfinite(want)
+    for part in ("real", "imag"):
+        np.testing.assert_allclose(getattr(got, part)[ok], getattr(want, part)[ok], rtol=1e-9)
+        zero = ok & (getattr(want, part) == 0)
+        np.testing.assert_array_equal(np.signbit(getattr(got, part)[zero]), np.signbit(getattr(want, part)[zero]))
+
+
+def test_the_logarithm_of_a_tiny_number_plus_1_minus_1_is_finite() -> None:
+    got = mlc.log1p(mlc.tensor([-1 + 1e-20j], dtype=mlc.complex128)).numpy()
+    np.testing.assert_allclose(got, [np.log(1e-20j)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh", "log1p", "sqrt"])
+def test_gradients_of_inverse_functions_are_pytorchs(name: str) -> None:
+    x = np.array([0.3 + 0.2j, -0.7 + 1e-3j, 2.0 - 0.5j, -3.0 + 4.0j, 0.5 + 0j, -0.99 + 1e-3j, 1j / 3])
+    given = mlc.tensor(x, requires_grad=True)
+    mlc.view_as_real(getattr(mlc, name)(given)).sum().backward()
+    theirs = torch.tensor(x, requires_grad=True)
+    torch.view_as_real(getattr(torch, name)(theirs)).sum().backward()
+    np.testing.assert_allclose(given.grad.numpy(), theirs.grad.numpy(), rtol=1e-6, atol=1e-9)  # type: ignore[union-attr]

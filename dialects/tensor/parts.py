@@ -178,8 +178,9 @@ def sqrt(x: Parts) -> Parts:
     right = compare("ge", a, zero)
     t = _made(tensor.Sqrt, absolute(x) * half + select(right, a, -a) * half)
     other = b * half / select(compare("eq", t, zero), full(1, t), t)
-    below = is_negative(b)
-    return Parts(select(right, t, select(below, -other, other)), select(right, other, select(below, -t, t)))
+    below, endless = is_negative(b), _is_infinite(b)
+    return Parts(select(endless, full(math.inf, a), select(right, t, select(below, -other, other))),
+                 select(endless, b, select(right, other, select(below, -t, t))))
 
 
 def rsqrt(x: Parts) -> Parts:
@@ -236,9 +237,12 @@ def log10(x: Parts) -> Parts:
 
 @wide
 def log1p(x: Parts) -> Parts:
-    """|1 + x|^2 = 1 + a (2 + a) + b^2"""
+    """|1 + x|^2 = 1 + a (2 + a) + b^2, where that is not near 0"""
     a, b = x
-    real = _made(tensor.Log1p, a * (a + 2.0) + b * b) * 0.5
+    more, one = a * (a + 2.0) + b * b, full(1, a)
+    near = compare("lt", more, full(-0.5, a))
+    real = select(near, _made(tensor.Log, _made(tensor.Hypot, select(near, a + 1.0, one), b)),
+                  _made(tensor.Log1p, select(near, one, more)) * 0.5)
     return Parts(select(_either(_is_infinite(a), _is_infinite(b)), full(math.inf, a), real),
                  _made(tensor.Atan2, b, a + 1.0))
 
@@ -304,6 +308,7 @@ def first_quadrant(f: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
     return signed
 
 
+# Inverse functions by W. Kahan, "Branch cuts for complex elementary functions": both parts have all their digits.
 @wide
 def asinh(x: Parts) -> Parts:
     return _asinh(x)
@@ -311,13 +316,13 @@ def asinh(x: Parts) -> Parts:
 
 @first_quadrant
 def _asinh(x: Parts) -> Parts:
-    """log(x + sqrt(1 + x^2))"""
+    """With r = sqrt(1 + ix) and s = sqrt(1 - ix): asinh(Im(r s)) + atan2(b, Re(conj(r) s)) i, without differences"""
     a, b = x
-    root = mul(sqrt(Parts(1.0 - b, a)), sqrt(Parts(1.0 + b, -a)))              # 1 + x^2 = (1 + ix) (1 - ix)
-    out = log(add(x, root))
+    (c, d), (e, f) = sqrt(Parts(1.0 - b, a)), sqrt(Parts(1.0 + b, a))
     endless = _either(_is_infinite(a), _is_infinite(b))
-    return Parts(select(endless, full(math.inf, a), out.real),
-                 select(_real_at_edge(x), b, select(endless, _made(tensor.Atan2, b, a), out.imag)))
+    imag = _made(tensor.Atan2, b, select(endless, a, c * e + d * f))
+    return Parts(select(endless, full(math.inf, a), _made(tensor.Asinh, c * f + d * e)),
+                 select(_real_at_edge(x), b, imag))
 
 
 @wide
@@ -327,16 +332,20 @@ def asin(x: Parts) -> Parts:
 
 @wide
 def acos(x: Parts) -> Parts:
-    """pi / 2 - asin(x)"""
+    """pi / 2 - asin(x), whose real part is 2 atan2(Re sqrt(1 - x), Re sqrt(1 + x)) for finite numbers"""
+    a, b = x
     real, imag = over_i(_asinh(times_i(x)))
-    return Parts(math.pi / 2 - real, -imag)
+    lost = _either(_is_nan(a - a), _is_nan(b - b))         # infinite or NaN
+    angle = _made(tensor.Atan2, sqrt(Parts(1.0 - a, b)).real, sqrt(Parts(1.0 + a, b)).real) * 2.0
+    return Parts(select(lost, math.pi / 2 - real, angle), -imag)
 
 
 @wide
 def acosh(x: Parts) -> Parts:
-    """log(x + sqrt(x + 1) sqrt(x - 1))"""
+    """With r = sqrt(x - 1) and s = sqrt(x + 1): asinh(Re(conj(r) s)) + 2 atan2(Im r, Re s) i"""
     a, b = x
-    out = log(add(x, mul(sqrt(Parts(a + 1.0, b)), sqrt(Parts(a - 1.0, b)))))
+    (c, d), (e, f) = sqrt(Parts(a - 1.0, b)), sqrt(Parts(a + 1.0, b))
+    out = Parts(_made(tensor.Asinh, c * e + d * f), _made(tensor.Atan2, d, e) * 2.0)
     endless, upward = _either(_is_infinite(a), _is_infinite(b)), _both(_is(a, 0.0), _is_nan(b))
     imag = select(upward, full(math.pi / 2, a), select(endless, _made(tensor.Atan2, b, a), out.imag))
     return Parts(select(endless, full(math.inf, a), out.real), imag)
@@ -349,9 +358,11 @@ def atanh(x: Parts) -> Parts:
 
 @first_quadrant
 def _atanh(x: Parts) -> Parts:
-    """(log(1 + x) - log(1 - x)) / 2"""
+    """log(1 + 4a / |1 - x|^2) / 4 + atan2(2b, 1 - |x|^2) / 2 i"""
     a, b = x
-    out = scaled(sub(log(Parts(1.0 + a, b)), log(Parts(1.0 - a, -b))), 0.5)
+    left, square = 1.0 - a, b * b
+    out = Parts(_made(tensor.Log1p, a * 4.0 / (left * left + square)) * 0.25,
+                _made(tensor.Atan2, b * 2.0, left * (1.0 + a) - square) * 0.5)
     endless, quarter = _either(_is_infinite(a), _is_infinite(b)), full(math.pi / 2, a)
     real = select(_both(_is(a, 0.0), _is_nan(b)), a, select(endless, full(0.0, a), out.real))
     return Parts(real, select(endless, select(_is_nan(b), b, quarter), out.imag))

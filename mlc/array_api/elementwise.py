@@ -316,5 +316,10 @@ def sign(x: Tensor, /) -> Tensor:
         tensor([-1.,  0.,  1.], dtype=mlc.float32)
     """
     if x.dtype.is_complex:
-        return mlc.sgn(x).masked_fill(x == 0, 0)          # of zeros of any signs 0, not -0
+        parts = mlc.real(x), mlc.imag(x)
+        endless = [mlc.isinf(p) for p in parts]
+        unit = mlc.complex(*(mlc.where(e, mlc.sign(p), 0.0) for e, p in zip(endless, parts)))
+        one = (endless[0] ^ endless[1]) & ~mlc.isnan(x)    # x / |x| is NaN
+        rest = mlc.sgn(x).masked_fill(x == 0, 0)           # of zeros of any signs 0, not -0
+        return mlc.where(one, unit, rest)  # type: ignore[no-any-return]
     return mlc.where(mlc.isnan(x), x, mlc.sign(x)) if x.dtype.is_floating_point else mlc.sign(x)
