@@ -210,3 +210,16 @@ def test_what_has_a_history_beside_a_backward(returned: Any) -> None:
     wanted = f(X).requires_grad
     w.grad = None
     assert mlc.compile(f)(X).requires_grad is wanted
+
+
+def test_numbers_do_not_have_what_tensors_have() -> None:
+    def f(x: Any, k: Any) -> Any:
+        if hasattr(k, "shape") or hasattr(k, "__iter__") or getattr(k, "ndim", None) is not None:
+            return x + k.sum()
+        return x * k if getattr(k, "__class__") in (int, float) else x - k  # noqa: B009
+
+    x = mlc.tensor([1.0, 2.0])
+    for k in (3, 2.5, mlc.tensor(2.0)):
+        assert mlc.compile(f)(x, k).tolist() == f(x, k).tolist()
+    sized = mlc.compile(lambda x: x * getattr(x, "shape")[0], dynamic=True)  # noqa: B009
+    assert sized(x).tolist() == [2.0, 4.0] and sized(mlc.ones(3)).tolist() == [3.0] * 3

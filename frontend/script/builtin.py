@@ -28,7 +28,7 @@ from mlc.frontend.operands import tracer
 from mlc.frontend.python_arithmetic import on_numbers
 from mlc.frontend.refusals import refusal, unknown
 from mlc.frontend.script import changes
-from mlc.frontend.symint import plain_sizes
+from mlc.frontend.symint import plain_sizes, symbolic
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import current
 from mlc.frontend.tracer import Tracer, as_number
@@ -241,7 +241,7 @@ def _setattr(x: Any, name: str, *value: Any) -> None:
 
 def _isinstance(x: Any, kind: Any) -> bool:
     """isinstance, for which symbolic sizes and tracers of Python numbers are numbers, as in eager execution."""
-    if isinstance(x, Size) or (isinstance(x, Tracer) and x.python_class is not Tensor):
+    if isinstance(x, Size) or _is_number(x):
         x = _type(x)()
     return isinstance(x, kind)
 
@@ -250,6 +250,25 @@ def _type(x: Any, *rest: Any) -> Any:
     """The type of a value: int for a symbolic size, that of eager execution for a tracer."""
     return type(x, *rest) if rest else int if isinstance(x, Size) else (
         x.python_class if isinstance(x, Tracer) else type(x))
+
+
+def _hasattr(x: Any, name: str) -> bool:
+    """hasattr, for which tracers of Python numbers have what numbers have, and no shape, for example."""
+    return hasattr(_type(x) if _is_number(x) else x, name)
+
+
+def _getattr(x: Any, name: str, *default: Any) -> Any:
+    """getattr, likewise."""
+    if _is_number(x) and not hasattr(_type(x), name):
+        return getattr(_type(x)(), name, *default)         # the default, or Python's error
+    if name == "__class__":
+        return _type(x)
+    found = getattr(x, name, *default)
+    return tuple(map(symbolic, found)) if name == "shape" and isinstance(x, Tracer) else found
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, Tracer) and x.python_class is not Tensor
 
 
 def _is_tensor(x: Any) -> bool:
@@ -361,7 +380,8 @@ def _least(which: str) -> Callable[..., Any]:
 
 _REPLACED: dict[Any, Any] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, print: _print,
-    setattr: _setattr, delattr: _setattr, isinstance: _isinstance, type: _type, next: _next,
+    setattr: _setattr, delattr: _setattr, isinstance: _isinstance, hasattr: _hasattr,
+    getattr: _getattr, type: _type, next: _next,
     min: _least("min"), max: _least("max"),
     int: _converted(int, "int64"), float: _converted(float, "float64"), bool: _converted(bool, "bool"),
 }
