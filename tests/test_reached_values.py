@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import configparser
+import ctypes
 import dataclasses
 import functools
 import io
 import itertools
 import queue
 import re
+import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -241,3 +245,166 @@ def test_what_is_read_and_queued_outside_is_refused() -> None:
         own.put(float(io.StringIO("3").readline()))
         return x * own.get()
     assert mlc.compile(within)(X).tolist() == (X * 3).tolist()
+
+
+# -- what is read otherwise than by its name --------------------------------------------------------------------------
+class Own:
+    def __init__(self) -> None:
+        self.pace = 2.0
+
+    @property
+    def shown(self) -> str:
+        return str(self.pace)
+
+
+FORMAT, FORMATS = "{0.pace}", {"a": "{0.pace}", "b": "{0.shown}"}
+LATER = types.ModuleType("later_of_test_reached_values")
+sys.modules[LATER.__name__] = LATER
+
+
+@pytest.mark.parametrize("read", [
+    lambda o: FORMAT.format(o), lambda o: FORMATS["a"].format(o), lambda o, text=FORMAT: text.format(o),
+    lambda o, show=FORMAT.format: show(o), lambda o: FORMATS["b"].format(o)])
+def test_an_attribute_that_a_text_names(read: Callable[[Own], str]) -> None:
+    own = Own()
+    check(lambda x: x * float(read(own)), lambda: setattr(own, "pace", 7.0))
+
+
+APPEARS: float
+MADE_LATER: float
+
+
+def appears(x: Any) -> Any:
+    try:
+        return x * APPEARS
+    except NameError:
+        return x
+
+
+def makes(x: Any) -> Any:
+    global MADE_LATER
+    try:
+        return x * MADE_LATER
+    except NameError:
+        MADE_LATER = 3.0
+        return x * MADE_LATER
+
+
+def test_a_global_that_is_not_there_yet() -> None:
+    check(appears, sets("APPEARS", 7.0))
+    compiled = mlc.compile(makes)
+    assert [compiled(X).tolist() for _ in range(3)] == [(X * 3).tolist()] * 3
+
+
+@pytest.mark.parametrize(("f", "name"), [
+    (lambda x: x * getattr(LATER, "RATE", 1.0), "RATE"),
+    (lambda x: x * LATER.SCALE if hasattr(LATER, "SCALE") else x, "SCALE"),
+    (lambda x: x * (LATER.OTHER if "OTHER" in vars(LATER) else 1.0), "OTHER")])
+def test_an_attribute_of_a_module_that_is_not_there_yet(f: Callable[[Any], Any], name: str) -> None:
+    check(f, lambda: setattr(LATER, name, 7.0))
+
+
+LAZY = types.ModuleType("lazy_of_test_reached_values")
+RATES = {"rate": 2.0}
+
+
+def of_table(name: str) -> float:
+    if name not in RATES:
+        raise AttributeError(name)
+    return RATES[name]
+
+
+LAZY.__getattr__ = of_table  # type: ignore[method-assign]
+
+
+class Meta(type):
+    depth = 2.0
+
+    @property
+    def rate(cls) -> float:
+        return RATE
+
+
+class Config(metaclass=Meta):
+    pass
+
+
+class Kind(types.ModuleType):
+    @property
+    def rate(self) -> float:
+        return RATE
+
+
+KIND = Kind("kind_of_test_reached_values")
+
+
+def test_attributes_that_classes_and_modules_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(lambda x: x * LAZY.rate, lambda: RATES.update(rate=7.0))
+    check(lambda x: x * Config.rate, sets("RATE", 8.0))
+    check(lambda x: x * Config.depth, lambda: monkeypatch.setattr(Meta, "depth", 9.0))
+    check(lambda x: x * KIND.rate, sets("RATE", 10.0))
+
+
+KEYS = ["l" + "r"]
+
+
+@pytest.mark.parametrize("read", [
+    lambda g: next(v for v in g.values() if isinstance(v, float)), lambda g: g[KEYS[0]],
+    lambda g: dict(g)["".join(("l", "r"))]])
+def test_a_learning_rate_that_is_read_without_its_name(read: Callable[[dict[str, Any]], float]) -> None:
+    w = mlc.nn.Parameter(mlc.tensor([1.0, -2.0]))
+    optimizer = mlc.optim.SGD([w], lr=0.5)
+    group = optimizer.param_groups[0]
+
+    @mlc.compile
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        (w * w * x).sum().backward()
+        optimizer.step()
+        return x * read(group)
+    for rate in (0.5, 0.25, 0.125):
+        group["lr"] = rate
+        assert step(X).tolist() == (X * rate).tolist()
+
+
+def test_a_property_that_is_computed_once_is_computed_once() -> None:
+    class Computed:
+        rate = 2.0
+
+        @functools.cached_property
+        def doubled(self) -> float:
+            return self.rate * 2
+
+    computed = Computed()
+    compiled = mlc.compile(lambda x: x * computed.doubled)
+    assert compiled(X).tolist() == (X * 4).tolist() and vars(computed) == {"doubled": 4.0}
+    computed.rate = 5.0
+    assert compiled(X).tolist() == (X * 4).tolist()
+    del computed.doubled
+    assert compiled(X).tolist() == (X * 10).tolist()
+
+
+# -- objects of Python and numpy --------------------------------------------------------------------------------------
+POLYNOMIAL, NUMBER, PAIR = np.poly1d([2.0, 0.0]), ctypes.c_double(2.0), (ctypes.c_int * 2)(2, 3)
+BYTES, PARSER = bytearray(b"\x02\x03"), configparser.ConfigParser()
+VIEW = memoryview(BYTES)
+PARSER.read_dict({"a": {"rate": "2"}})
+
+
+@pytest.mark.parametrize(("f", "change"), [
+    (lambda x: x * float(POLYNOMIAL(1.0)), lambda: POLYNOMIAL.__setitem__(1, 7.0)),
+    (lambda x: x * NUMBER.value, lambda: setattr(NUMBER, "value", 7.0)),
+    (lambda x: x * PAIR[0], lambda: PAIR.__setitem__(0, 7)), (lambda x: x * VIEW[0], lambda: BYTES.__setitem__(0, 7)),
+    (lambda x: x * float(PARSER["a"]["rate"]), lambda: PARSER.set("a", "rate", "7"))])
+def test_an_object_of_python_or_numpy(f: Callable[[Any], Any], change: Callable[[], Any]) -> None:
+    check(f, change)
+
+
+def test_the_arguments_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    check(lambda x: x * len(sys.argv), lambda: sys.argv.append("a"))
+
+
+def test_the_cache_of_a_transform_is_no_change() -> None:
+    transform = mlc.distributions.transforms.ExpTransform(cache_size=1)
+    assert mlc.compile(lambda x: transform.inv(transform(x)))(X).tolist() == X.tolist()

@@ -32,4 +32,5 @@ def is_programs(module: str, file: str) -> bool:
 
 
 def file_of(module: str) -> str:
-    return str(getattr(sys.modules.get(module), "__file__", "") or "")
+    """The file of a module, which is not asked for by a `__getattr__` of the module."""
+    return str(getattr(sys.modules.get(module), "__dict__", {}).get("__file__") or "")

@@ -32,10 +32,12 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
 from mlc.frontend.location import is_ours
+from mlc.frontend.script.held import holds_tracers
 from mlc.frontend.script.origin import codes_of, file_of, is_foreign, is_programs
-from mlc.frontend.script.reached_outside import ForeignArray, Progress
+from mlc.frontend.script.reached_outside import ForeignArray, Memory, Progress
 from mlc.frontend.script.reached_state import (
     MISSING,
+    Absences,
     Attributes,
     ClassAttributes,
     Components,
@@ -57,9 +59,12 @@ from mlc.ir.sizes import Size
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType, np.generic, np.dtype, range, slice,
           type(Ellipsis), types.CodeType)
-_NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local, threading.Event)
-_STATEFUL = ("mlc.nn", "mlc.optim", "mlc.utils.data", "mlc.models", "mlc.distributions")
-"""Modules of this package whose objects count as the program's state."""
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local, threading.Event, np.poly1d)
+_STATEFUL = ("mlc.nn", "mlc.optim", "mlc.amp", "mlc.utils.data", "mlc.distributions", "configparser",
+             "multiprocessing.sharedctypes")
+"""Modules of this package, and of Python, whose objects count as the program's state."""
+_CACHES = frozenset({"_cached"})
+"""Attributes of objects of this package that keep what was computed last: of transforms of distributions."""
 Place = tuple[int, str | None]
 """Where a variable is: the id of its cell, or of the globals that have it under a name."""
 BY_NAME = ("getattr", "vars", "__dict__")
@@ -74,6 +79,7 @@ class Reached:
     buffers    whether to include the buffers of modules
     named      the names and strings in the code of each function of the program, by its id
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
+    texts      texts that are reached
     by_place   names of buffers that are inputs, whatever tensor they are, by the ids of the attributes of their modules
     clear      whether all that is reached is known to read attributes by the names in its code alone
     """
@@ -86,6 +92,7 @@ class Reached:
         self._names: set[str] = set()                      # names and strings in the code of the program
         self.named: dict[int, frozenset[str]] = {}
         self.free: set[int] = set()
+        self.texts: set[str] = set()
         self.by_place: dict[int, set[str]] = {}
         self.clear = True
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
@@ -147,7 +154,9 @@ class Reached:
                 place.restore()
         for x, names in self._uncomputed:
             for name in names:
-                vars(x).pop(name, None)
+                if holds_tracers(vars(x).get(name)):
+                    del vars(x)[name]                      # to be computed outside
+                self.follow([(f"{type(x).__name__}.{name}", vars(x).get(name))])
 
     def loosen(self, read: Sequence[Tensor], numbers: Sequence[tuple[Any, str]], hosts: Sequence[Any],
                names: frozenset[str] | None) -> None:
@@ -156,8 +165,9 @@ class Reached:
         and those that cannot be read if attributes of these `names` are."""
         of_read, of_hosts = {id(t) for t in read}, {id(x) for x in hosts if not self._reads(x)}
         inputs: dict[int, set[str]] = {}
-        for mapping, key in numbers:
-            if self._names.isdisjoint((key, "param_groups", *BY_NAME)):       # or the program may read or set it
+        held = self._held() if numbers else frozenset()
+        for mapping, key in numbers:                       # but those that the program may read or set
+            if self._names.isdisjoint((key, "param_groups", *BY_NAME)) and id(mapping) not in held:
                 inputs.setdefault(id(mapping), set()).add(key)
         for place in self.places:
             if isinstance(place, Payload) and id(place.x) not in of_read:
@@ -169,6 +179,14 @@ class Reached:
                 if place.unguarded != found:
                     place.unguard(found)
         self.places = [p for p in self.places if not (isinstance(p, Attributes) and id(p.x) in of_hosts)]
+
+    def _held(self) -> frozenset[int]:
+        """The ids of what is held otherwise than in the `param_groups` of an optimizer."""
+        groups = {id(v) for p in self.places if isinstance(p, Attributes) for k, v in zip(p.keys, p.values)
+                  if k == "param_groups"}
+        tuples = [x for x in self._seen.values() if isinstance(x, tuple)]
+        return frozenset(id(v) for p in self.places if id(p.x) not in groups for v in p.values) | {
+            id(v) for x in tuples for v in x}
 
     def _reads(self, host: Any) -> bool:
         """Whether the program may read what a host function changes of an object."""
@@ -192,7 +210,9 @@ class Reached:
         self._work += found
         while self._work:
             path, x = self._work.pop()
-            if id(x) not in self._seen and (type(x) is Tensor or isinstance(x, SparseTensor) or not _is_atom(x)):
+            if type(x) is str:
+                self.texts.add(x)
+            elif id(x) not in self._seen and (type(x) is Tensor or isinstance(x, SparseTensor) or not _is_atom(x)):
                 self._seen[id(x)] = x
                 self._visit(path, x)
 
@@ -228,6 +248,10 @@ class Reached:
             self._work.append((path, x.__wrapped__))       # calls that are recorded guard the results in its cache
         elif isinstance(x, np.vectorize):
             self._work.append((path, x.pyfunc))
+        elif isinstance(x, memoryview):
+            self._work.append((path, x.obj))
+        elif isinstance(x, Memory.CLASSES):
+            self._add(Memory(path, x))
         elif isinstance(x, ContextVar):
             self._add(ContextVariable(path, x))
         elif isinstance(x, weakref.ref):
@@ -249,7 +273,7 @@ class Reached:
         elif isinstance(x, type):
             if is_programs(str(x.__module__), file_of(str(x.__module__))):
                 self._add(ClassAttributes(path, x))
-                self._work += [(path, base) for base in x.__bases__]
+                self._work += [(path, base) for base in (*x.__bases__, type(x))]
         elif not isinstance(x, types.ModuleType | np.ndarray):
             if hasattr(type(x), "__dlpack__"):
                 self.places.append(ForeignArray(path, x))
@@ -294,13 +318,26 @@ class Reached:
                 names |= texts | {x for x in known if isinstance(x, str)}
             if not names.isdisjoint(("environ", "getenv")) or any(f.__globals__.get(n) is os.getenv for n in names):
                 self._work.append(("os.environ", os.environ))
-            scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
-                [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]
+            if "argv" in names:
+                self._work.append(("sys.argv", sys.argv))
+            modules = _modules([*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells],
+                               names)
+            self._work += [(m.__name__, type(m)) for m in modules]     # which may have properties
+            scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in modules)]
             self.clear = self.clear and reads_by_name(f)
             for scope, variables in scopes:
-                others = frozenset() if scope else _attributes_alone(f)
-                for name in (names & variables.keys()) - others:
+                wanted = {*names, "__getattr__"} if scope else names - _attributes_alone(f)
+                for name in wanted & variables.keys():
                     self._global(f"{scope}.{name}" if scope else name, variables, name)
+                if not names.isdisjoint(_ASKS):
+                    asked = names | texts if scope or "globals" in names else uses_of(f.__code__).globals
+                    self._absent(scope, variables, asked - variables.keys())
+
+    def _absent(self, scope: str, variables: dict[str, Any], names: Collection[str]) -> None:
+        """Guard that a module has none of these names."""
+        wanted = [n for n in sorted(names) if n.isidentifier() and (id(variables), n) not in self._carried]
+        if wanted:
+            self.places.append(Absences(f"{scope}." if scope else "", (variables, wanted)))
 
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:
         value = variables[name]
@@ -317,7 +354,7 @@ class Reached:
         if is_ours(home) and hasattr(x, "__wrapped__"):
             self._work.append((path, x.__wrapped__))       # a compiled function
             return
-        is_own = home.startswith(_STATEFUL) or isinstance(x, _NAMESPACES)
+        is_own = home.startswith(_STATEFUL) or isinstance(x, (*_NAMESPACES, tree.AttributeTree))
         if not is_own and not is_foreign(home):
             return
         self._work.append((kind.__name__, kind))
@@ -325,11 +362,13 @@ class Reached:
             self._add(Slots(path, x))
         if not hasattr(x, "__dict__"):
             return
-        elsewhere = {*_cached_properties(kind)}  # type: ignore[arg-type]
-        if missing := [n for n in elsewhere if n not in vars(x)]:
-            self._uncomputed.append((x, missing))
+        elsewhere = {n for n in _cached_properties(kind) if n not in vars(x)}  # type: ignore[arg-type]
+        if elsewhere:
+            self._uncomputed.append((x, [*elsewhere]))
         if isinstance(x, tree.AttributeTree) and not self._buffers:
             elsewhere |= {*x._buffers}
+        if is_ours(home):
+            elsewhere |= _CACHES & vars(x).keys()
         self._add(Attributes(path, x, frozenset(elsewhere)))
         self._work += [(f"{path}.{name}", vars(x).get(name)) for name in elsewhere]
 
@@ -373,6 +412,9 @@ def _modules(found: list[Any], names: set[str]) -> list[types.ModuleType]:
     return list(out.values())
 
 
+_ASKS = frozenset({*BY_NAME, "hasattr", "globals", "NameError", "AttributeError", "Exception", "BaseException"})
+"""Names of what tells whether a module has a name. Without these a function does not run where it has not; that a
+global hides a builtin later is not seen, as native guards of variables have no row for what is not there."""
 _OF_MODULES = frozenset({"modules", "__import__", "import_module"})
 """Names of what gives a module by its name, whose attributes are its globals."""
 

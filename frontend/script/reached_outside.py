@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import operator
 import sys
@@ -32,6 +33,19 @@ class ForeignArray(ReachedState):
         if len(self.keys) == 3:
             shape, dtype, elements = self.keys
             np.copyto(from_dlpack(self.x), np.frombuffer(elements, dtype).reshape(shape))
+
+
+class Memory(ReachedState):
+    """The memory of a number, array or structure of ctypes."""
+
+    __slots__ = ()
+    CLASSES = (ctypes.c_double.__mro__[1], ctypes.Array, ctypes.Structure, ctypes.Union)
+
+    def contents(self) -> Contents:
+        return bytes(self.x), ()
+
+    def restore(self) -> None:
+        ctypes.memmove(ctypes.addressof(self.x), bytes(self.keys), len(self.keys))
 
 
 class Progress(ReachedState):
@@ -73,7 +87,7 @@ _CALLS = type(iter(int, 1))
 
 
 def _consumed(x: Any) -> list[Any] | None:
-    """Iterables that an iterator of itertools consumes, with its own state, or the `f` of iter(f, end); None if unknown."""
+    """Iterables that an iterator of itertools consumes, with its own state, or f of iter(f, end); None if unknown."""
     if isinstance(x, _CALLS):
         f = x.__reduce__()[1][0]
         return None if type(getattr(f, "__self__", None)).__name__ == "SRE_Scanner" else [f]

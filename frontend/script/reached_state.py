@@ -123,6 +123,30 @@ class Variable(ReachedState):
             del place.cell_contents
 
 
+class Absences(ReachedState):
+    """Names that a module has not: `x` is its variables and the names. Modules count as absent, as an import within a
+    function is no change."""
+
+    __slots__ = ()
+    indexed = "{}"
+
+    def contents(self) -> Contents:
+        variables, names = self.x
+        found = [variables.get(name, MISSING) for name in names]
+        return names, [MISSING if isinstance(x, types.ModuleType) else x for x in found]
+
+    def words(self) -> list[int] | None:
+        return words.of_keys(self.x[0])
+
+    def is_filled(self) -> bool:
+        return True
+
+    def restore(self) -> None:
+        for name, value in zip(*self.contents()):
+            if value is not MISSING:
+                del self.x[0][name]
+
+
 class Payload(ReachedState):
     """The elements of a tensor, which in-place operations change, and whether it requires a gradient.
 

@@ -13,7 +13,7 @@ New nodes have the positions of those they replace, so errors and operations hav
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from mlc.frontend.script import jumps, liveness
@@ -61,6 +61,15 @@ def _name(id: str) -> ast.Name:
 
 def _runtime(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(_name(RUNTIME), name, ast.Load()), list(args), [])
+
+
+def _parts(targets: Sequence[ast.expr]) -> Iterator[ast.expr]:
+    """The targets of a statement, also those in parentheses and brackets."""
+    for target in targets:
+        if isinstance(target, ast.Tuple | ast.List):
+            yield from _parts(target.elts)
+        else:
+            yield target
 
 
 def _thunk(body: ast.expr) -> ast.Lambda:
@@ -257,7 +266,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Delete(self, node: ast.Delete) -> Body:
         undefined = ast.Attribute(_name(RUNTIME), "UNDEFINED", ast.Load())
         out: Body = []
-        for target in node.targets:
+        for target in _parts(node.targets):
             if isinstance(target, ast.Name) and target.id not in self.globals:
                 out += [ast.Expr(self.visit(ast.copy_location(_name(target.id), target))),
                         ast.Assign([ast.Name(target.id, ast.Store())], undefined)]

@@ -32,6 +32,8 @@ _MAKING = ("__init__", "__new__", "__del__", "__init_subclass__", "__set_name__"
 """Methods that are only called where a class is used as a value, or an object goes."""
 _CLASS_OF = ("type", "__class__")
 """Names of what gives the class of an object, which may make another one."""
+_FORMATS = ("format", "format_map")
+"""Names of methods that read the attributes whose names are in a text."""
 _WHOLE = {"__dict__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__", "__copy__", "__deepcopy__",
           "__globals__", "__builtins__", "__closure__", "__match_args__", "__slots__"}
 """Names of attributes that lead to all attributes of an object, or to other code."""
@@ -93,7 +95,7 @@ def is_clear(x: Any) -> bool:
     if isinstance(x, types.BuiltinFunctionType):           # of a module, or a method of a container
         owner = x.__self__
         if not isinstance(owner, types.ModuleType):
-            return is_clear(owner)
+            return is_clear(owner) and x.__name__ not in _FORMATS
         return x.__name__ in _BUILTINS if owner is builtins else _is_known(owner.__name__)
     if isinstance(x, staticmethod | classmethod | functools.cached_property):
         return isinstance(function_of(x), types.FunctionType)
@@ -133,8 +135,11 @@ def names_read(every: Sequence[Reached]) -> frozenset[str] | None:
     classes = [p for reached in every for p in reached.places if isinstance(p, ClassAttributes)]
     methods = [(id(function_of(x)), name, id(p.x)) for p in classes for name, x in zip(p.keys, p.values)]
     called = free | (named.keys() - {f for f, _, _ in methods})
+    texts = frozenset(_words([x for reached in every for x in reached.texts]))
     while True:
         names = frozenset(name for f in called for name in named.get(f, ()))
+        if not names.isdisjoint(_FORMATS):
+            names |= texts
         makes = not names.isdisjoint(_CLASS_OF)
         more = {f for f, name, kind in methods if name in names or (
             name.startswith("__") and (name not in _MAKING or makes or kind in free))}

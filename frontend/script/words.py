@@ -172,6 +172,14 @@ def of_entry(table: dict[str, Any], name: str) -> list[int] | None:
     return [id(table) + DICT_KEYS, entry, entry + WORD]
 
 
+def of_keys(table: dict[str, Any]) -> list[int]:
+    """The addresses of the words that change with another key in a dict: those of its table, and of their number
+    there, holes included; where other dicts share the table, all words of the dict."""
+    if word(id(table) + DICT_VALUES):
+        return of_dict(table)
+    return [id(table) + DICT_KEYS, word(id(table) + DICT_KEYS) + KEYS_COUNT]
+
+
 def of_entries(table: dict[str, Any], unguarded: Collection[str]) -> list[int] | None:
     """The addresses of the words that change with a dict, but for the values under some keys; None if the dict has no
     such table."""
