@@ -668,3 +668,17 @@ def test_sizes_may_be_symbols() -> None:
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
         agree(f(mlc.tensor(x)), compiled(x))
     assert len(compiled.compiled.signatures) == 1
+
+
+def test_names_that_a_statement_deletes() -> None:
+    def f(x: Any) -> Any:
+        p, q = x * 2, x
+        del (p, [q])
+        if x.sum() > 0:
+            p = x
+        else:
+            p = -x
+        return p
+
+    for x in (mlc.tensor([1.0, 2.0]), mlc.tensor([-1.0, -2.0])):
+        assert mlc.compile(f)(x).tolist() == f(x).tolist()
