@@ -206,3 +206,27 @@ def test_a_scaler_within_a_step(compiled: Any) -> None:
         f(mlc.full((2,), number))
         seen.append((w.tolist()[0], scaler.get_scale()))
     assert seen == [(0.5, 8), (0.5, 4), (0, 4), (-0.5, 8)]
+
+
+def test_settings_of_a_scaler_are_seen_by_a_compiled_step() -> None:
+    def scales(compile: Any) -> list[float]:
+        w, scaler = nn.Parameter(mlc.ones(2)), mlc.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
+        optimizer = mlc.optim.SGD([w], lr=0.1)
+
+        def train() -> None:
+            optimizer.zero_grad()
+            scaler.scale((w * w).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+        step = compile(train)
+        found: list[float] = []
+        change: Any
+        for change in (lambda: None, lambda: scaler.set_growth_factor(4.0), lambda: scaler.set_growth_interval(9)):
+            for _ in range(2):
+                step()
+                found.append(scaler.get_scale())
+            change()
+        return found
+
+    assert scales(mlc.compile) == scales(lambda f: f)
