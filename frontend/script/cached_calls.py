@@ -16,7 +16,7 @@ from typing import Any
 from mlc.frontend.script import words
 from mlc.frontend.script.held import holds_tracers
 from mlc.frontend.script.reach import Reached
-from mlc.frontend.script.reached_state import Contents, ReachedState, same
+from mlc.frontend.script.reached_state import Contents, ReachedState, Variable, same
 from mlc.frontend.trace import captured, state, suspended
 
 
@@ -35,8 +35,8 @@ class CachedCall(ReachedState):
 
     def words(self) -> list[int] | None:
         """Those of the table of the cache, which changes with every result that is computed."""
-        tables = [x for x in gc.get_referents(self.x[0]) if type(x) is dict and x is not vars(self.x[0])]
-        return words.of_dict(tables[0]) if len(tables) == 1 else None
+        table = _table(self.x[0])
+        return None if table is None else words.of_dict(table)
 
     def restore(self) -> None:
         pass
@@ -46,6 +46,39 @@ class CachedCall(ReachedState):
         of, known, named = self.x
         return f is of and len(args) == len(known) and all(map(same, args, known)) and [*keywords] == [*named] and all(
             map(same, keywords.values(), named.values()))
+
+
+class CachedEntry(Variable):
+    """The entry of a call in the table of a cache, whose result cannot change: native code compares it as a global."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: CachedCall, table: dict[Any, Any], key: Any) -> None:
+        self.call = call
+        super().__init__(call.path, (table, key))
+
+    def holds(self) -> bool:
+        return self.call.holds() and super().holds()       # after the call the entry is there
+
+    def restore(self) -> None:
+        pass
+
+    def is_of(self, f: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+        """Whether it is this call's."""
+        return self.call.is_of(f, args, keywords)
+
+
+def _table(f: Any) -> dict[Any, Any] | None:
+    """The table of a cache, from keys to results or, if it is limited, links that have them."""
+    found = [x for x in gc.get_referents(f) if type(x) is dict and x is not vars(f)]
+    return found[0] if len(found) == 1 else None
+
+
+def _guard(call: CachedCall, changes: bool) -> CachedCall | CachedEntry:
+    """The guard of a call, whose result may change by itself or not."""
+    f, args, keywords = call.x
+    table, key = _table(f), args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
+    return call if changes or keywords or table is None or key not in table else CachedEntry(call, table, key)
 
 
 def function_called(f: Any) -> Callable[..., Any] | None:
@@ -72,6 +105,7 @@ def _call(f: Any, *args: Any, **keywords: Any) -> Any:
         found = f(*args, **keywords)
         if f.cache_info().misses > misses:                 # what it changes is changed, as in a call of Python
             captures.made += [place.x for place in before.places if not place.holds()]
-        captures.cached.append(CachedCall(path, (f, args, keywords)))
-    captures.hooks.append(Reached({path: found}))
+        call, within = CachedCall(path, (f, args, keywords)), Reached({path: found})
+    captures.cached.append(_guard(call, bool(within.places)))
+    captures.hooks.append(within)
     return found
