@@ -682,3 +682,18 @@ def test_names_that_a_statement_deletes() -> None:
 
     for x in (mlc.tensor([1.0, 2.0]), mlc.tensor([-1.0, -2.0])):
         assert mlc.compile(f)(x).tolist() == f(x).tolist()
+
+
+def test_errors_of_what_may_not_be_evaluated_have_a_code() -> None:
+    nothing: Any = None
+
+    def asserts(x: Any) -> Any:
+        assert x.sum() > 0, nothing.name
+        return x
+
+    f: Any
+    for f in (lambda x: x * 2 if x.sum() < 0 and nothing < 3 else x, lambda x: x if x.sum() > 0 or 1 / 0 else -x,
+              lambda x: x if x.sum() > 0 else nothing + 1, asserts):
+        assert f(mlc.ones(2)).tolist() == [1.0, 1.0]
+        with pytest.raises(UserError, match="MLC0611"):
+            mlc.compile(f)(mlc.ones(2))

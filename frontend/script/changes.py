@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import types
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -53,9 +53,7 @@ class region:
                  traceback: TracebackType | None) -> None:
         _around.functions.pop()
         if isinstance(error, Exception) and not isinstance(error, Error) and _is_programs(traceback):
-            raise refusal(f"a loop or branch that depends on a tensor raises {type(error).__name__}: {error}",
-                          code="MLC0611", loc=self.loc, hint="whether it runs is known only when the compiled function "
-                          "does: choose among values that there are") from error
+            raise _raising("a loop or branch that depends on a tensor", error, self.loc) from error
         captures = state.trace.root.captures if state.trace is not None else None
         for container in captures.made if captures is not None else ():
             self.reached.renew(container)
@@ -69,6 +67,22 @@ class region:
         """Restore all state; False if that is impossible, since iterators cannot be rewound."""
         self.reached.restore()
         return self.reached.holds() and all(p.is_known for p in self.reached.places if isinstance(p, Progress))
+
+
+def perhaps(part: Callable[[], Any], what: str) -> Any:
+    """The value of what Python evaluates only if a tensor says so; it is evaluated anyway."""
+    try:
+        return part()
+    except Exception as error:
+        if isinstance(error, Error) or not _is_programs(error.__traceback__):
+            raise
+        raise _raising(what, error, user_loc()) from error
+
+
+def _raising(what: str, error: Exception, loc: Any) -> Exception:
+    return refusal(f"{what} raises {type(error).__name__}: {error}", code="MLC0611", loc=loc,
+                   hint="whether it runs is known only when the compiled function does: choose among values that there "
+                   "are")
 
 
 def _is_programs(traceback: TracebackType | None) -> bool:

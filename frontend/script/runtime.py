@@ -147,7 +147,7 @@ def _either(test: Tracer, a: Thunk, b: Thunk, word: str, cheap: bool) -> Any:
     """`test ? a() : b()` of an `and` or `or`; without a branch if both are cheap bools."""
     where = truth(test, f"`{word}`")
     if cheap and test.type.dtype.is_bool:
-        other = (a if word == "and" else b)()
+        other = python_state.perhaps(a if word == "and" else b, f"an operand of `{word}` behind a tensor")
         if isinstance(other, bool) or (is_tensor(other) and other.type.dtype.is_bool and other.shape == test.shape):
             with on_numbers():
                 return OPERATIONS[f"logical_{word}"](test, other)
@@ -162,7 +162,7 @@ def choose(test: Any, a: Thunk, b: Thunk, free: bool) -> Any:
     where = truth(test, "the conditional expression")
     if free:
         with asking(value_of_number(test)):
-            x, y = a(), b()
+            x, y = (python_state.perhaps(part, "a part of a conditional expression on a tensor") for part in (a, b))
         k = join(abstract_value(x), abstract_value(y))
         if k is not None and k.type is not None and not k.weak:
             return after_branch(OPERATIONS["where"](where, x, y), (x, y))
@@ -450,7 +450,8 @@ def assert_(test: Any, message: Thunk | None, guarded: bool) -> None:
         site = _site("the `assert`", (), guarded)
         note("assert", site.what)
         bad = loop_carried.condition(not_(test), site)
-        said = "assertion failed" if message is None else str(_message(message))
+        said = "assertion failed" if message is None else str(python_state.perhaps(
+            lambda: _message(message), "the message of an `assert` on a tensor"))
         with located(site.loc):
             T.FailIf(bad, said)
         return
