@@ -147,6 +147,20 @@ def test_results_that_are_views_of_each_other_stay_so() -> None:
     assert not rows.any() and not turned.any()
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: (x * 2).unbind(1), lambda x: ((y := x * 2)[:2], y[1:]), lambda x: ((x + 1).unsqueeze(0).expand(2, 3, 4),),
+    lambda x: ((z := torch.complex(x, x + 1)), torch.view_as_real(z), z.imag, z.conj()),
+    lambda x: torch.nn.functional.conv2d(x.view(1, 3, 2, 2).to(memory_format=torch.channels_last),
+                                         torch.ones(4, 3, 1, 1)).chunk(2, 1)])
+def test_results_that_are_views_of_what_is_no_result_share_memory(f: Any) -> None:
+    x = torch.randn(3, 4)
+    got, want = compiled(f)(x), f(x)
+    assert [t.stride() for t in got] == [t.stride() for t in want]
+    if len(got) > 1:
+        got[0].add_(1), want[0].add_(1)
+    torch.testing.assert_close(tuple(got), tuple(want))
+
+
 def test_one_compilation_serves_all_sizes() -> None:
     model = nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 2))
     fast = compiled(model, dynamic=True)

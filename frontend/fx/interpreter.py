@@ -64,15 +64,17 @@ class Interpreter:
     module     the graph and its constants (`torch.fx.GraphModule`)
     tolerant   whether a node that is refused gets zeros for a result, so that the run finds all refusals
     refusals   what was refused
+    values     the values of the nodes, after a run
     """
 
     def __init__(self, module: Any, tolerant: bool = False) -> None:
         self.module, self.tolerant = module, tolerant
         self.refusals: list[Refusal] = []
+        self.values: dict[Any, Any] = {}
 
     def run(self, inputs: Sequence[Any], key: Any = None) -> list[Any]:
         """The results of the graph for tensors and numbers; `key` is a random key, for graphs that draw numbers."""
-        values: dict[Any, Any] = {}
+        values = self.values = dict[Any, Any]()
         given, draws = iter(inputs), 0
         around = text.loc
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ class Recording:
     sizes     numbers of the arguments that are symbolic sizes which no tensor has as a dimension
     draws     whether a random key comes after them
     outputs   per result of the graph: ("result", number), ("argument", number), ("value", what it is), or, for a view
-              of another, ("view", (number of that, (sizes, strides, offset)))
+              of another, ("view", (number of that, (dtype, sizes, strides, offset, whether it is conjugated)))
     results   the layouts of the tensors that are computed
     refusals  the nodes that mlc does not run; the module is of use if there are none
     """
@@ -92,13 +93,28 @@ class Recording:
         found = interpreter.run(values, key)
         computed = list[Any]()
         placeholders = {n: i for i, n in enumerate(n for n in self.graph.graph.nodes if n.op == "placeholder")}
-        bases = dict[Any, int]()                           # output node that is a whole storage: its result
         nodes = output_nodes(self.graph)
+        bases = dict[Any, int]()                           # storage that a result is all of: its number
+        for node in self._bases(nodes):
+            self._output(node, interpreter.values[node], placeholders, bases, computed)
         order = sorted(range(len(nodes)), key=lambda i: whole_storage(nodes[i]) is None)
         self.outputs = [("value", None)] * len(nodes)
         for i in order:
             self.outputs[i] = self._output(nodes[i], found[i], placeholders, bases, computed)
         return tuple(computed)
+
+    def _bases(self, nodes: list[Any]) -> list[Any]:
+        """The nodes that are no results, and are all of a storage that several results share, or that one result has
+        elements of several times."""
+        values = [n.meta["val"] for n in nodes if hasattr(n, "meta") and hasattr(n.meta.get("val"), "dtype")]
+        shared = Counter(map(storage_of, values))
+        wanted = {storage_of(x) for x in values if shared[storage_of(x)] > 1 or overlaps(x)}
+        wanted -= {whole_storage(n) for n in nodes}
+        found = dict[int, Any]()
+        for n in self.graph.graph.nodes if wanted else ():
+            if n.op == "call_function" and (storage := whole_storage(n)) in wanted:
+                found.setdefault(storage, n)
+        return list(found.values())
 
     def _output(self, node: Any, x: Any, placeholders: dict[Any, int], bases: dict[Any, int],
                 computed: list[Any]) -> tuple[str, Any]:
@@ -112,8 +128,9 @@ class Recording:
             return "value", x
         value = node.meta["val"]
         base = bases.get(storage_of(value))
-        if base is not None and value.dtype is self.results[base].dtype and is_static(value):
-            return "view", (base, (tuple(value.shape), value.stride(), value.storage_offset()))
+        if base is not None and is_static(value) and not value.is_neg():
+            return "view", (base, (value.dtype, tuple(value.shape), value.stride(), value.storage_offset(),
+                                   value.is_conj()))
         layout = Layout.of(value, [plain(n) if isinstance(n, Size) else n for n in x.shape])
         number = len(computed)
         self.results.append(layout)
@@ -121,6 +138,12 @@ class Recording:
         if whole_storage(node) is not None:
             bases.setdefault(whole_storage(node), number)
         return "result", number
+
+
+def overlaps(x: Any) -> bool:
+    """Whether a fake tensor has some element several times."""
+    return is_static(x) and any(n > 1 and not s for n, s in zip(x.shape, x.stride()))
+
 
 def is_static(x: Any) -> bool:
     """Whether sizes, strides and offset of a fake tensor are numbers."""
@@ -135,7 +158,7 @@ def storage_of(x: Any) -> int:
 def whole_storage(node: Any) -> int | None:
     """The identity of the memory of an output, if that is all of it, in the order of its dimensions in memory."""
     x: Any = node.meta.get("val") if hasattr(node, "meta") else None
-    if not hasattr(x, "dtype") or not is_static(x) or x.storage_offset():
+    if not hasattr(x, "dtype") or not is_static(x) or x.storage_offset() or x.is_conj() or x.is_neg():
         return None
     layout = Layout.of(x)
     same = layout.strides == x.stride() and x.numel() * x.itemsize == x.untyped_storage().nbytes()

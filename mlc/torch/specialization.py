@@ -65,7 +65,7 @@ class Specialization:
         if self.entry is not None:
             self.entry.enter(pointers + self.unread, [x.data_ptr() for x in results], numbers)
         return [results[x] if kind == "result" else arguments[x] if kind == "argument" else
-                results[x[0]].as_strided(*x[1]) if kind == "view" else x for kind, x in outputs]
+                view_of(results[x[0]], *x[1]) if kind == "view" else x for kind, x in outputs]
 
     def _layouts(self, numbers: tuple[int, ...]) -> Layouts:
         """The layouts for these values of the symbolic sizes."""
@@ -82,6 +82,15 @@ class Specialization:
         if len(self.known) > RECENT:
             del self.known[next(iter(self.known))]
         return found
+
+
+def view_of(x: Any, dtype: Any, sizes: Sequence[int], strides: Sequence[int], offset: int, conjugated: bool) -> Any:
+    """A tensor in the memory of another, such as the real parts of complex numbers."""
+    if x.dtype is dtype:
+        out = x.as_strided(sizes, strides, offset)
+        return out.conj() if conjugated else out
+    import torch
+    return torch.empty(0, dtype=dtype).set_(x.untyped_storage(), offset, sizes, strides)
 
 
 def _key() -> Any:
