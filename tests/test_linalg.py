@@ -359,3 +359,4 @@ def test_powers_of_matrices_keep_narrow_floats() -> None:
         assert found.dtype is mlc.bfloat16 and found[0].tolist() == [3.0 ** n, 0.0]
     with mlc.autocast("cpu"):
         assert mlc.linalg.matrix_power(mlc.ones(2, 2), 3).dtype is mlc.bfloat16
+    assert mlc.linalg.matrix_exp(x).dtype is mlc.bfloat16 and mlc.linalg.matrix_exp(x).tolist()[0] == [20.125, 0.0]

@@ -9,7 +9,7 @@ from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import contract
 from mlc.frontend.functions.linalg.matrices import as_square, identity_like, known_size
 from mlc.frontend.functions.linalg.solving import inv
-from mlc.frontend.operands import broadcast_to, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -145,7 +145,7 @@ def matrix_exp(A: Operand) -> Tensor:
         A: Tensor of floats of shape (..., n, n).
 
     Returns:
-        Tensor of the shape of `A`.
+        Tensor of the shape and the dtype of `A`; of float32, if that is of integers.
 
     Raises:
         UserError: `A` is no matrix (MLC0364) or not square (MLC0367).
@@ -155,4 +155,5 @@ def matrix_exp(A: Operand) -> Tensor:
         tensor([[1., 1.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    return emit(T.MatrixExp, as_square(A, complex=True))  # type: ignore[no-any-return]
+    given, out = tracer(A).type.dtype, emit(T.MatrixExp, as_square(A, complex=True))
+    return cast(out, given) if given.is_inexact else out   # 16-bit floats are computed in f32
