@@ -79,8 +79,6 @@ class Captures:
     by_place   the modules and names of buffers that may be another tensor in each call
     made       containers that the function has filled with what each call would fill them with
     hooks      what the hooks reach that were called, and the results of functions with a cache
-    cached     the calls of these
-    around     what the function and its arguments reach
     differentiates  whether gradients are computed in it
     accumulates     whether they are accumulated in leaves
     recorded_grad_mode  the grad mode of the call that is recorded
@@ -114,8 +112,6 @@ class Captures:
         self.keeps_history = self.uses_changed_leaf = False
         self.recorded_grad_mode = mode.enabled
         self.hooks: list[Any] = []
-        self.cached: list[Any] = []
-        self.around: Sequence[Any] = ()
         self.constants: list[Input] | None = None
         self._types: list[tuple[Tensor, Any, tuple[int, ...], Any]] = []
         self._ordered: list[tuple[Tensor, bool]] = []

@@ -28,6 +28,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import to_default_dtype, tracer
 from mlc.frontend.operation_errors import as_user_error
 from mlc.frontend.refusals import refusal
+from mlc.frontend.script.changes import recorded_within
 from mlc.frontend.script.held import holds_tracers
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.reached_state import RandomState
@@ -257,7 +258,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     args, keywords = arguments.structure.unflatten(leaves)
     check_call(f, name, args, keywords)
     buffers = Buffers(args, keywords)
-    around = _around(Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False), reached, trace.captures)
+    around = _around(Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False), reached)
     with trace.recording():
         with unchanged(around, name, loc, trace.captures):
             out, structure = tree.flatten(captured(f)(*args, **keywords))
@@ -298,22 +299,20 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     return recorded
 
 
-def _around(given: Reached, reached: Reached | None, captures: Captures | None) -> list[Reached]:
+def _around(given: Reached, reached: Reached | None) -> list[Reached]:
     """All that the arguments and the function reach; the classes of arguments are the function's from now on."""
     around = [given]
     if reached is not None:
         reached.follow(given.classes_of_trees())
         around.append(reached)
-    if captures is not None:
-        captures.around = around
     return around
 
 
 def _finish(captures: Captures, reached: Reached | None) -> None:
     """Have the arguments belong to the program again, and guard what functions with a cache have given."""
-    captures.given = captures.around = ()
+    captures.given = ()
     if reached is not None:
-        reached.places += captures.cached
+        reached.places += [call for within in captures.hooks for call in within.calls]
 
 
 def _depends(captures: Captures | None, results: Sequence[Tracer], count: int,
@@ -459,7 +458,8 @@ def unchanged(around: Sequence[Any], name: str, loc: Loc, captures: Captures | N
     it has `made` the contents of; restores that state."""
     random_state = RandomState("the state of a generator of random numbers", None)
     try:
-        yield
+        with recorded_within(around):
+            yield
         for container in captures.made if captures is not None else ():
             for reached in around:
                 reached.renew(container)

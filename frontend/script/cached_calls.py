@@ -97,7 +97,8 @@ def _call(f: Any, *args: Any, **keywords: Any) -> Any:
     if f.cache_parameters()["maxsize"] == 0 or holds_tracers([args, keywords, cells]):
         return captured(inner)(*args, **keywords)
     captures = None if state.trace is None else state.trace.root.captures
-    if captures is None or any(call.is_of(f, args, keywords) for call in captures.cached):
+    known = [call for reached in captures.hooks for call in reached.calls] if captures is not None else []
+    if captures is None or any(call.is_of(f, args, keywords) for call in known):
         with suspended():
             return f(*args, **keywords)
     before, path = Reached({"": inner}), f"{getattr(f, '__name__', 'function')}()"
@@ -106,6 +107,6 @@ def _call(f: Any, *args: Any, **keywords: Any) -> Any:
         if f.cache_info().misses > misses:                 # what it changes is changed, as in a call of Python
             captures.made += [place.x for place in before.places if not place.holds()]
         call, within = CachedCall(path, (f, args, keywords)), Reached({path: found})
-    captures.cached.append(_guard(call, bool(within.places)))
+    within.calls.append(_guard(call, bool(within.places)))
     captures.hooks.append(within)
     return found

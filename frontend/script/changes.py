@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -28,13 +29,25 @@ LIMIT = 100_000
 _CLOSED = (Tensor, type, types.FunctionType, types.ModuleType, str, int, float)
 
 class _Around(threading.local):
-    """Variables and globals of the functions that enclose the loops and branches in progress in this thread."""
+    """Variables and globals of the functions that enclose the loops and branches in progress in this thread, and what
+    the functions that are recorded reach."""
 
     def __init__(self) -> None:
         self.functions: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self.reached: tuple[Reached, ...] = ()
 
 
 _around = _Around()
+
+
+@contextmanager
+def recorded_within(around: Sequence[Reached]) -> Iterator[None]:
+    """Context in which a function is recorded that reaches, with its arguments, what is `around`."""
+    before, _around.reached = _around.reached, (*_around.reached, *around)
+    try:
+        yield
+    finally:
+        _around.reached = before
 
 
 class region:
@@ -101,8 +114,7 @@ def check(x: Any, how: str) -> None:
 
 def is_from_outside(x: Any) -> bool:
     """Whether an object was there before the function that is recorded was called, as far as that reaches it."""
-    captures = state.trace.root.captures if state.trace is not None else None
-    return captures is not None and any(reached.reaches(x) for reached in captures.around)
+    return any(reached.reaches(x) for reached in _around.reached)
 
 
 def check_position(x: Any) -> None:

@@ -81,6 +81,7 @@ class Reached:
     free       the ids of functions that are reached otherwise than as methods, and of classes that are values
     texts      texts that are reached
     by_place   names of buffers that are inputs, whatever tensor they are, by the ids of the attributes of their modules
+    calls      guards of the calls that gave this, of functions with a cache
     clear      whether all that is reached is known to read attributes by the names in its code alone
     """
 
@@ -93,6 +94,7 @@ class Reached:
         self.named: dict[int, frozenset[str]] = {}
         self.free: set[int] = set()
         self.texts: set[str] = set()
+        self.calls: list[ReachedState] = []
         self.by_place: dict[int, set[str]] = {}
         self.clear = True
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties not computed yet
