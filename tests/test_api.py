@@ -406,7 +406,7 @@ def test_public_names() -> None:
                 if getattr(m, n.split(".")[-1], None) is f}
     missing = {n for n in missing if not n.startswith("_sparse")}
     assert missing <= {"getitem", "_getitem", "_copied", "_repeat_interleave", "recurrent", "recurrent_cell",
-                       "moved_statistics"}, missing
+                       "moved_statistics", "_atleast", "batch_norm", "instance_norm"}, missing
     assert set(dir(mlc)) >= set(mlc.__all__)
     with pytest.raises(AttributeError):
         mlc.nothing  # noqa: B018

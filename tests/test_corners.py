@@ -201,8 +201,6 @@ DIFFERENCES: dict[str, Difference] = {
     "pow to 1.5/0": Difference("1.5 pow(x, 0.5), which C says is inf; PyTorch takes the root", lambda x: x == -inf),
     "pow to -0.5": Difference("C says 0; PyTorch takes the root", lambda x: x == -inf, 0.0),
     "topk of ties/0": Difference("the first of equal ones; PyTorch says it is any"),
-    "median/0": Difference("goes to one of equal ones, as of median along an axis; PyTorch splits it here only"),
-    "nanmedian/0": Difference("goes to one of equal ones, as of median along an axis; PyTorch splits it here only"),
     "logcumsumexp of -inf/0": Difference("no probability has no weight: 0", lambda x: x == -inf, 0.0),
     "logsumexp of -inf/0": Difference("no probability has no weight: 0", value=0.0),
     NN + "kl_div/1": Difference("without log 0, which is infinite", lambda x, y: y == 0),

@@ -46,7 +46,7 @@ FAULTS: tuple[Fault, ...] = (
         "reduce_max reduce_min"),
     vjp("dialects/tensor/reduce.py", 'select(compare("eq", count, one), self.spread(p), several)', "several",
         "tensor.reduce_prod", "reduce_prod"),
-    vjp(SLICING, "low.append(start if step > 0 else start + (count - 1) * step)", "low.append(start)", "tensor.slice",
+    vjp(SLICING, "first = start if step > 0 else start + (count - 1) * step", "first = start", "tensor.slice",
         "slice"),
     vjp(SLICING, "rest = select(outside, ct, full(0, ct))", "rest = select(outside, full(0, ct), ct)", "tensor.pad",
         "pad"),
