@@ -98,7 +98,7 @@ FAULTS: tuple[Fault, ...] = (
     recorder(RUNTIME, "return [left[-1][i] for i in wanted]", "return [left[0][i] for i in wanted]"),
     recorder(RUNTIME, "variables.put(before)\n            part()", "part()"),
     recorder(RUNTIME, "OPERATIONS[\"where\"](where, x, y)", "OPERATIONS[\"where\"](where, y, x)"),
-    recorder(RUNTIME, "other = (a if word == \"and\" else b)()", "other = (b if word == \"and\" else a)()"),
+    recorder(RUNTIME, "perhaps(a if word == \"and\" else b,", "perhaps(b if word == \"and\" else a,"),
     recorder(RUNTIME, "return and_(found, lambda: chain(right, cheap, *rest), cheap)",
              "return or_(found, lambda: chain(right, cheap, *rest), cheap)"),
     recorder(RUNTIME, "if n in variables.head and (", "if n in variables.live and ("),

@@ -40,7 +40,7 @@ FAULTS: tuple[Fault, ...] = (
              "some = E.maximum(_count(x, at) - nans, 0) // 2"),
     # interpolate(x, scale_factor=2.2) of two pixels: each is there twice, and not the first one three times
     recorder("frontend/functions/resize.py",
-             "if o % n == 0 and scale == n / o:",
+             "if o % n == 0 and (scale == n / o or (mode == \"nearest\" and x.ndim == 4 and o in (n, 2 * n))):",
              "if o % n == 0:", ops="take"),
 
     # -- derivatives and expansions -----------------------------------------------------------------------------------

@@ -47,8 +47,7 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- what a function reaches ----------------------------------------------------------------------------------
     # AdamW with betas (0.9, 0.99), changed between two steps: both moments have the first of them
-    state("frontend/captures.py", "return found if self.index is None else found[self.index]",
-          "return found if self.index is None else found[0]"),
+    state("frontend/captured_inputs.py", "found = found[self.index]", "found = found[0]"),
     # a step with a learning rate that a scheduler changes, and dropout: of several such inputs one is renewed
     state("mlc/fast_path.py", "return inputs, before if len(writers) > 1 else writers[0] if writers else None",
           "return inputs, writers[0] if writers else None"),
@@ -133,7 +132,8 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- complex and quantised tensors ----------------------------------------------------------------------------
     # sqrt(-1 - 0i)
-    parts("dialects/tensor/parts.py", "    below = is_negative(b)\n", '    below = compare("lt", b, zero)\n',
+    parts("dialects/tensor/parts.py", "    below, endless = is_negative(b), _is_infinite(b)\n",
+          '    below, endless = compare("lt", b, zero), _is_infinite(b)\n',
           ops="sqrt"),
     # the product of five complex numbers
     parts("dialects/tensor/parts.py", "if 2 * half < shape[axis]:", "if 2 * half < shape[axis] - 1:",

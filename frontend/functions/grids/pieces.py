@@ -29,6 +29,7 @@ def _at_least(x: Tracer, rank: int) -> Tracer:
 
 @operation(view=True, name="_atleast")
 def _view(input: Operand, rank: int) -> Tensor:
+    """The view of a tensor with at least so many dimensions."""
     return _at_least(tracer(input), rank)
 
 
