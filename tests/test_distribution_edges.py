@@ -13,6 +13,8 @@ import mlc
 from mlc.distributions.gamma_sampling import derivative
 from mlc.ir.diag import UserError
 
+pytestmark = pytest.mark.usefixtures("execution")
+
 D: Any = mlc.distributions
 T: Any = torch.distributions
 inf = float("inf")

@@ -10,6 +10,7 @@ import pytest
 import mlc
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("execution")
 
 
 def plain(x: Any) -> Any:
