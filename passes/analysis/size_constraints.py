@@ -44,13 +44,15 @@ def size_constraints(function: Op, callees: Mapping[str, tuple[Sequence[Type], S
                 raise UserError(message, code="MLC0328", loc=loc)
             out.setdefault(size, (message, loc))
 
+    bound = set[str]()                                     # sizes that depend on data
     for op in function.walk():
+        if isinstance(op, BindSize):
+            bound.add(str(op.size))
         if isinstance(op, CALLS) and op.callee in callees:
             for size, message, loc in _of_call(op, *callees[op.callee]):
                 need(op, size, message, loc)
         for size, message in (*_of(op), *representable.constraints(op)):
             need(op, size, message, op.loc)
-    bound = {str(op.size) for op in function.walk() if isinstance(op, BindSize)}
     of_call = [size for size in out if sizes.symbols(size).isdisjoint(bound)]
     for size in [size for size in out if not sizes.symbols(size).isdisjoint(bound)]:
         if any(certainly_natural(size - known, bounds) for known in of_call):
