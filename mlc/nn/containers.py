@@ -34,40 +34,40 @@ def _shown_parameters(pairs: Iterable[tuple[str, Any]]) -> str:
 class _Named(Module):
     """An ordered container of named items."""
 
-    _module_names: tuple[str, ...] = ()
+    _item_names: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self._module_names = ()
+        self._item_names = ()
 
     def __setattr__(self, name: str, x: Any) -> None:
         super().__setattr__(name, x)
-        if isinstance(x, Module) and name not in self._module_names:
-            self._module_names = (*self._module_names, name)
+        if isinstance(x, Module) and name not in self._item_names:
+            self._item_names = (*self._item_names, name)
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
-        if name in self._module_names:
-            self._module_names = tuple(n for n in self._module_names if n != name)
+        if name in self._item_names:
+            self._item_names = tuple(n for n in self._item_names if n != name)
 
     def _add(self, name: str, x: Any) -> None:
         if not name or "." in name or hasattr(self, name):
             raise UserError(f"{name!r} cannot name a part of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
                             hint="it is empty, has a dot, or is the name of an attribute already")
         setattr(self, name, x)
-        self._module_names = (*(n for n in self._module_names if n != name), name)
+        self._item_names = (*(n for n in self._item_names if n != name), name)
 
     def _refill(self, things: Iterable[tuple[str, Any]]) -> None:
-        for name in self._module_names:
+        for name in self._item_names:
             delattr(self, name)
-        self._module_names = ()
+        self._item_names = ()
         for name, x in things:
             self._add(name, x)
 
     def _things(self) -> list[Any]:
-        return [getattr(self, name) for name in self._module_names]
+        return [getattr(self, name) for name in self._item_names]
 
     def __len__(self) -> int:
-        return len(self._module_names)
+        return len(self._item_names)
 
 
 class _Listed(_Named):
@@ -86,14 +86,14 @@ class _Listed(_Named):
     def __getitem__(self, index: slice) -> Any: ...
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return self._like(self._module_names[index])
+            return self._like(self._item_names[index])
         return getattr(self, self._name(index))
 
     def __setitem__(self, index: int, x: Any) -> None:
         setattr(self, self._name(index), x)
 
     def __delitem__(self, index: int | slice) -> None:
-        gone = self._module_names[index] if isinstance(index, slice) else (self._name(index),)
+        gone = self._item_names[index] if isinstance(index, slice) else (self._name(index),)
         self._refill_without(gone)
 
     def __reversed__(self) -> Iterator[Any]:
@@ -106,7 +106,7 @@ class _Listed(_Named):
         return self._like(()).extend(self._things()).extend(things)
 
     def _refill_without(self, names: Iterable[str]) -> None:
-        kept = [getattr(self, name) for name in self._module_names if name not in {*names}]
+        kept = [getattr(self, name) for name in self._item_names if name not in {*names}]
         self._refill((str(i), x) for i, x in enumerate(kept))
 
     def pop(self, index: int = -1) -> Any:
@@ -132,7 +132,7 @@ class _Listed(_Named):
         if not -len(self) <= index < len(self):
             raise UserIndexError(f"position {index} in a {type(self).__name__} of {len(self)}", code="MLC0366",
                                  loc=user_loc())
-        return self._module_names[index]
+        return self._item_names[index]
 
     def append(self, x: Any) -> Any:
         """Add one more at the end.
@@ -206,8 +206,8 @@ class Sequential(_Listed):
         return Sequential({name: getattr(self, name) for name in names})
 
     def _refill_without(self, names: Iterable[str]) -> None:
-        kept = [(name, getattr(self, name)) for name in self._module_names if name not in {*names}]
-        numbered = self._module_names == tuple(map(str, range(len(self))))
+        kept = [(name, getattr(self, name)) for name in self._item_names if name not in {*names}]
+        numbered = self._item_names == tuple(map(str, range(len(self))))
         self._refill((str(i) if numbered else name, x) for i, (name, x) in enumerate(kept))
 
     def __mul__(self, times: int) -> Sequential:
@@ -231,7 +231,7 @@ class Sequential(_Listed):
         Returns:
             The result of the last layer.
         """
-        for name, layer in zip(self._module_names, self._things()):
+        for name, layer in zip(self._item_names, self._things()):
             if not callable(layer):
                 raise UserTypeError(f"layer {name} of a Sequential is {layer!r}, expected a module or a function",
                                     code="MLC0349", loc=user_loc())
@@ -297,7 +297,7 @@ class ParameterList(_Listed):
         super().__init__(values)
 
     def __repr__(self) -> str:
-        lines = _shown_parameters(zip(self._module_names, self._things()))
+        lines = _shown_parameters(zip(self._item_names, self._things()))
         return f"{self._get_name()}(\n{lines}\n)" if lines else f"{self._get_name()}()"
 
     def __setattr__(self, name: str, x: Any) -> None:
@@ -309,13 +309,13 @@ class _Dict(_Named):
     """A container of items by key."""
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._module_names:
-            hint = "there is " + (", ".join(self._module_names) or "none")
+        if key not in self._item_names:
+            hint = "there is " + (", ".join(self._item_names) or "none")
             raise UserKeyError(f"there is no {key!r}", code="MLC0386", loc=user_loc(), hint=hint)
         return getattr(self, key)
 
     def __setitem__(self, key: str, x: Any) -> None:
-        if key in self._module_names:
+        if key in self._item_names:
             setattr(self, key, x)
         else:
             self._add(key, x)
@@ -325,10 +325,10 @@ class _Dict(_Named):
         self._refill([(name, x) for name, x in self.items() if name != key])
 
     def __contains__(self, key: object) -> bool:
-        return key in self._module_names
+        return key in self._item_names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._module_names)
+        return iter(self._item_names)
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add entries, or replace those whose keys are there already.
@@ -343,11 +343,11 @@ class _Dict(_Named):
             self[key] = x
 
     def __reversed__(self) -> Iterator[str]:
-        return reversed(self._module_names)
+        return reversed(self._item_names)
 
     def keys(self) -> list[str]:
         """The names, in order."""
-        return list(self._module_names)
+        return list(self._item_names)
 
     def values(self) -> list[Any]:
         """The modules or parameters, in order."""
@@ -355,7 +355,7 @@ class _Dict(_Named):
 
     def items(self) -> list[tuple[str, Any]]:
         """Pairs of a name and a module or parameter, in order."""
-        return list(zip(self._module_names, self._things()))
+        return list(zip(self._item_names, self._things()))
 
     def pop(self, key: str) -> Any:
         """Remove an entry.
@@ -470,7 +470,7 @@ class ParameterDict(_Dict):
             >>> nn.ParameterDict({"left": mlc.ones(2)}).popitem()[0]
             'left'
         """
-        key = self._module_names[-1] if self._module_names else ""
+        key = self._item_names[-1] if self._item_names else ""
         return key, self.pop(key)
 
     def copy(self) -> ParameterDict:
