@@ -159,9 +159,8 @@ def _mapped(x: Any, axis: int, name: str) -> int:
     """The axis of an argument, counted from the front."""
     rank = len(x.shape) if is_tensor(x) else 0
     if not -rank <= axis < rank:
-        hint = "None in in_dims is for what is the same for all"
         raise UserError(f"{name} has {rank} dimensions, and is to be mapped over axis {axis}", code="MLC0400",
-                        loc=user_loc(), hint=hint)
+                        loc=user_loc(), hint="None in in_dims is for what is the same for all")
     return axis % rank
 
 

@@ -89,6 +89,14 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
+def limits(dtype: DType) -> tuple[float, float]:
+    """The least and the greatest finite number of a dtype; False and True are 0 and 1."""
+    if dtype.name == "bool":
+        return 0, 1
+    found = finfo(dtype) if dtype.is_floating_point else iinfo(dtype)
+    return found.min, found.max
+
+
 coded_methods(finfo, ("__init__",))
 coded_methods(iinfo, ("__init__",))
 

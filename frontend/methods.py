@@ -39,9 +39,9 @@ def call(name: str, *args: Any, **keywords: Any) -> Tensor:
     return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
 
 
-def listed(sizes: tuple[Any, ...]) -> Any:
-    """The sizes of `f(2, 3)` or `f((2, 3))`."""
-    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
+def listed(given: tuple[Any, ...]) -> Any:
+    """The sizes or tensors of `f(2, 3)` or `f((2, 3))`."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], tuple | list) else given
 
 
 class Methods(Leaf):

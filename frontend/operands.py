@@ -139,9 +139,14 @@ def _raised(dtype: ScalarType, scalar: ScalarType) -> ScalarType:
     return promote(dtype, scalar)
 
 
+def plain(*xs: Operand) -> list[Any]:
+    """Operands as tracers, but Python numbers as they are, whose dtype is that of others."""
+    return [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
+
+
 def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None = None) -> list[Tracer]:
     """Operands promoted to a common element type; `floating` makes integers float32."""
-    prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
+    prepared = plain(*xs)
     dtype, weak = common_dtype(prepared)
     if at_least is not None:
         dtype = promote(dtype, at_least)
@@ -156,7 +161,7 @@ def factors(*xs: Operand, floating: bool = False) -> list[Tracer]:
     PyTorch does not multiply matrices of different types. Here integers are promoted to floats; but a batch of float64,
     numpy's default, would promote all activations of a float32 model.
     """
-    prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
+    prepared = plain(*xs)
     found = dict.fromkeys(x.dtype for x in prepared if isinstance(x, Tracer) and not x.weak
                           and x.type.dtype.is_inexact)
     if len(found) > 1:

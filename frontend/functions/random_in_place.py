@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import DType, float32, int64
-from mlc.frontend.element_types import finfo, iinfo
+from mlc.frontend.element_types import finfo, limits
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random_sampling as R
 from mlc.frontend.functions.trigonometry import tan
@@ -102,13 +102,6 @@ def uniform_(self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generat
     return copy_(self, _uniform(self, generator) * (b - a) + a)
 
 
-def _limits(dtype: DType) -> tuple[float, float]:
-    if dtype.name == "bool":
-        return 0, 1
-    found = finfo(dtype) if dtype.is_floating_point else iinfo(dtype)
-    return found.min, found.max
-
-
 def random_(self: Tensor, a: int | None = None, b: int | None = None, *, generator: Generator | None = None) -> Tensor:
     """Write integers of [a, b) to the tensor; of [0, a) if b is None.
 
@@ -137,7 +130,7 @@ def random_(self: Tensor, a: int | None = None, b: int | None = None, *, generat
     else:
         low, high = (0, plain_int(a, "a")) if b is None else (plain_int(a, "a"), plain_int(b, "b"))
         _check(low < high, f"a = {low}, b = {high}")
-        least, most = _limits(self.dtype)
+        least, most = limits(self.dtype)
         _check(least <= low and high - 1 <= most, f"{self.dtype} has not all integers of {low} to {high - 1}")
     drawn = self.dtype if self.dtype.name == "uint64" else int64          # the only one with integers that int64 lacks
     return copy_(self, R.randint(low, high, tuple(self.shape), generator=generator, dtype=drawn))

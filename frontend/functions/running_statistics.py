@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mlc.frontend.arguments import coded
@@ -14,7 +15,12 @@ from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserTypeError
 
 
-def _moved(old: tuple[Any, Any], new: Any) -> None:
+def moved(old: Tensor, new: Tensor, part: Any) -> Tensor:
+    """A running statistic after such a part of the way toward that of a batch."""
+    return (1 - part) * old + part * new.to(old.dtype)  # type: ignore[no-any-return]
+
+
+def _write(old: tuple[Any, Any], new: Iterable[Tensor]) -> None:
     for x, value in zip(old, new):
         if not isinstance(x, Tensor):
             raise UserTypeError(f"the running statistics are {type(x).__name__}, and a tensor would be written to",
@@ -59,7 +65,7 @@ def batch_norm(input: Operand, running_mean: Operand = None, running_var: Operan
     out = normalization.batch_norm(input, running_mean, running_var, weight, bias, training, eps=eps)
     if training and running_mean is not None and running_var is not None and 0 not in out.shape:
         with no_grad():
-            _moved((running_mean, running_var), normalization.moved_statistics(
+            _write((running_mean, running_var), normalization.moved_statistics(
                 input, running_mean, running_var, 1 - momentum, momentum))
     return out
 
@@ -98,9 +104,8 @@ def instance_norm(input: Operand, running_mean: Operand = None, running_var: Ope
     out = normalization.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, eps=eps)
     if use_input_stats and running_mean is not None and running_var is not None and 0 not in out.shape:
         with no_grad():
-            mean, var = statistics_of_images(input)
-            _moved((running_mean, running_var), ((1 - momentum) * old + momentum * new.to(old.dtype) for old, new in
-                                                 ((running_mean, mean), (running_var, var))))
+            old: Any = running_mean, running_var
+            _write(old, [moved(x, new, momentum) for x, new in zip(old, statistics_of_images(input))])
     return out
 
 

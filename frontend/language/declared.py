@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType, as_dtype
+from mlc.frontend.element_types import limits
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.diagnostics import suggestion
 from mlc.frontend.language.expressions import arguments, evaluate
@@ -293,7 +292,7 @@ def holds(element: DType, value: Any) -> bool:
     """Whether a number that is known, or a size, is one of an element type, apart from how floats are rounded."""
     if element.is_floating_point or isinstance(value, Size):
         return True
-    first, last = _limits(element)
+    first, last = limits(element)
     return isinstance(value, int) and first <= value <= last
 
 
@@ -301,15 +300,8 @@ def in_range(element: DType, value: Any) -> str:
     """The hint for a number that an element type does not have."""
     if isinstance(value, float):
         return "give it a whole number"
-    first, last = _limits(element)
+    first, last = limits(element)
     return f"give it a number from {first} to {last}"
-
-
-def _limits(element: DType) -> tuple[int, int]:
-    if element.name == "bool":
-        return 0, 1
-    info = np.iinfo(element.name)
-    return int(info.min), int(info.max)
 
 
 def _fit_like(node: S.LikeType, value: Any, env: Environment, what: str) -> Any:

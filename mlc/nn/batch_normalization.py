@@ -8,7 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.autograd.grad_mode import no_grad
 from mlc.frontend.functions import create, normalization
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.running_statistics import statistics_of_images
+from mlc.frontend.functions.running_statistics import moved, statistics_of_images
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
@@ -96,8 +96,7 @@ class _Tracking(Module):
     def track(self, mean: Tensor, var: Tensor, part: Any) -> None:
         """Move the running statistics by a part of the way toward those of a batch."""
         for name, new in (("running_mean", mean), ("running_var", var)):
-            old = getattr(self, name)
-            set_buffer(self, name, (1 - part) * old + part * E.cast_to(E.detach(new), old.dtype))
+            set_buffer(self, name, moved(getattr(self, name), E.detach(new), part))
 
 
 class _BatchNorm(_Tracking):

@@ -11,6 +11,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.contract.products import check_inner_sizes, dot_general
+from mlc.frontend.methods import listed
 from mlc.frontend.operands import broadcast_to, factors, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
@@ -46,7 +47,7 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
         >>> mlc.einsum("ii->i", mlc.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor([1., 4.], dtype=mlc.float32)
     """
-    xs = operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands
+    xs = listed(operands)
     if len(xs) == 1 and isinstance(xs[0], Tensor) and isinstance(equation, str):
         inputs, output = _parse(equation, [xs[0].ndim])
         if set(inputs[0]) == set(output):
@@ -59,7 +60,7 @@ def _einsum(equation: str, *operands: Operand) -> Tensor:
     if not operands or not isinstance(equation, str):
         raise UserTypeError(f"the equation is {equation!r}, for {len(operands)} operands"[:200], code="MLC0421",
                             hint='as in mlc.einsum("ij,jk->ik", a, b)')
-    xs = factors(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
+    xs = factors(*listed(operands))
     inputs, output = _parse(equation, [x.ndim for x in xs])
     parts = [_diagonals(x, letters) for x, letters in zip(xs, inputs)]
     while len(parts) > 1:

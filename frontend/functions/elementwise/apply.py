@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
-from mlc.frontend.operands import NUMBER, cast, common_dtype, number, together, tracer
+from mlc.frontend.operands import NUMBER, cast, common_dtype, number, plain, together, tracer
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
 from mlc.frontend.tracer import Tracer
@@ -29,7 +29,7 @@ def scaled(cls: Any, a: Operand, b: Operand, floating: bool = False) -> Tensor:
     """A product or quotient. A number, or a 0-d tensor of another type, beside a tensor of 16-bit floats is not rounded
     to their type first, in which 65536.0 is inf and 1.003 may be 1.0: both are taken to float32, and the result is
     rounded, as in PyTorch's kernels."""
-    x, y = (x if isinstance(x, NUMBER) else tracer(x) for x in (a, b))
+    x, y = plain(a, b)
     dtype, _ = common_dtype([x, y])
     if dtype not in (f16, bf16) or not (_changes(x, dtype) or _changes(y, dtype)):
         return binary(cls, x, y, floating)
@@ -39,7 +39,7 @@ def scaled(cls: Any, a: Operand, b: Operand, floating: bool = False) -> Tensor:
 def wide(f: Callable[[Tracer, Tracer], Operand], a: Operand, b: Operand) -> Tensor:
     """f of two operands in their promoted type; of 16-bit floats in float32, from the numbers themselves, and rounded
     once."""
-    xs = [x if isinstance(x, NUMBER) else tracer(x) for x in (a, b)]
+    xs = plain(a, b)
     dtype, _ = common_dtype(xs)
     if dtype not in (f16, bf16):
         return tracer(f(*together(*xs)))

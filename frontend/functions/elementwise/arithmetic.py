@@ -10,7 +10,7 @@ from mlc.frontend.functions.elementwise.apply import binary, numeric, scaled, un
 from mlc.frontend.functions.elementwise.bits import logical_and, logical_or
 from mlc.frontend.functions.elementwise.rounding import trunc
 from mlc.frontend.functions.elementwise.selection import where
-from mlc.frontend.operands import NUMBER, cast, common_dtype, floating, number, rounded_once, signed, together, tracer
+from mlc.frontend.operands import cast, common_dtype, floating, number, plain, rounded_once, signed, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit
@@ -190,7 +190,7 @@ def _rounds(input: Operand, other: Operand, alpha: Operand) -> bool:
     """Whether alpha * other would be rounded to 16 bits before the sum is."""
     if isinstance(alpha, int) and alpha == 1:
         return False
-    return common_dtype([x if isinstance(x, NUMBER) else tracer(x) for x in (input, other)])[0] in (f16, bf16)
+    return common_dtype(plain(input, other))[0] in (f16, bf16)
 
 
 @operation(integers=("alpha",))
@@ -291,7 +291,7 @@ def mul(input: Operand, other: Operand) -> Tensor:
         tensor([[3., 6.],
                 [4., 8.]], dtype=mlc.float32)
     """
-    a, b = (x if isinstance(x, NUMBER) else tracer(x) for x in (input, other))
+    a, b = plain(input, other)
     return logical_and(a, b) if common_dtype([a, b])[0].is_bool else scaled(T.Mul, a, b)
 
 
@@ -326,7 +326,7 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
         return scaled(T.Div, input, other, floating=True)
     if rounding_mode != "trunc":
         raise UserError(f"rounding_mode = {rounding_mode!r}", code="MLC0360", hint='use None, "floor" or "trunc"')
-    a, b = (x if isinstance(x, NUMBER) else tracer(x) for x in (input, other))
+    a, b = plain(input, other)
     if common_dtype([a, b])[0].is_float:
         return wide(lambda a, b: trunc(binary(T.Div, a, b)), a, b)
     a, b = together(a, b)

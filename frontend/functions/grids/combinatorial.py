@@ -15,6 +15,7 @@ from mlc.frontend.dtypes import as_ir, int64
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import stack
 from mlc.frontend.location import user_loc
+from mlc.frontend.methods import listed
 from mlc.frontend.operands import broadcast_to, count_of, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, DTypeLike, Operand, Tensor, wrap
@@ -31,8 +32,7 @@ MOST_PIECES = 1 << 20
 
 def operand_list(tensors: Sequence[Any]) -> list[Tracer]:
     """Operands passed one by one or as one list."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
-    return [tracer(x) for x in given]
+    return [tracer(x) for x in listed(tuple(tensors))]
 
 
 @operation(view=True, name="meshgrid")
@@ -61,7 +61,7 @@ def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
                 [2, 2]], dtype=mlc.int64), tensor([[3, 4],
                 [3, 4]], dtype=mlc.int64))
     """
-    xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    xs = listed(tensors)
     if indexing not in ("ij", "xy"):
         raise UserError(f"indexing = {indexing!r}", code="MLC0360", hint='use "ij" or "xy"', loc=user_loc())
     shapes = [getattr(x, "shape", ()) for x in xs]
@@ -105,7 +105,7 @@ def cartesian_prod(*tensors: Operand) -> Tensor:
                 [2, 3],
                 [2, 4]], dtype=mlc.int64)
     """
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    given = listed(tensors)
     if len(given) == 1 and isinstance(given[0], Tensor) and len(given[0].shape) == 1:
         return given[0]
     return _products(*given)

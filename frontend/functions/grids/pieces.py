@@ -9,6 +9,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.grids.combinatorial import MOST_PIECES, operand_list
 from mlc.frontend.functions.shape import cat, sliced
+from mlc.frontend.methods import listed
 from mlc.frontend.operands import reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
@@ -35,8 +36,7 @@ def _view(input: Operand, rank: int) -> Tensor:
 
 def _each(tensors: Sequence[Any], rank: int) -> Any:
     several = len(tensors) != 1 or isinstance(tensors[0], tuple | list)
-    given = tensors[0] if several and len(tensors) == 1 else tensors
-    return tuple(_view(x, rank) for x in given) if several else _view(given[0], rank)
+    return tuple(_view(x, rank) for x in listed(tuple(tensors))) if several else _view(tensors[0], rank)
 
 
 @coded
