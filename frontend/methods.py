@@ -184,8 +184,8 @@ class Methods(Leaf):
     def any(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("any", self, dim, keepdim)
     def all(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("all", self, dim, keepdim)
     def logsumexp(self, dim: Dims, keepdim: _bool = False) -> Tensor: return call("logsumexp", self, dim, keepdim)
-    def norm(self, p: Any = 2, dim: Dims = None, keepdim: _bool = False) -> Tensor:
-        return call("norm", self, p, dim, keepdim)
+    def norm(self, p: Any = 2, dim: Dims = None, keepdim: _bool = False, dtype: DTypeLike = None) -> Tensor:
+        return call("norm", self, p, dim, keepdim, dtype=dtype)
     def nansum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
         return call("nansum", self, dim, keepdim, dtype=dtype)
     def nanmean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:

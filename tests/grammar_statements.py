@@ -150,6 +150,41 @@ def try_that_python_raises_in(v: Any) -> Any:
     return v
 
 
+@program()
+def exceptions_with_names(v: Any) -> Any:
+    error = v * 2
+    try:
+        {}["missing"]
+    except KeyError as missing:
+        found = missing
+        if v.sum() > 3:
+            v = v + len(missing.args)
+    try:
+        [][1]
+    except IndexError as error:
+        v = v + len(error.args) - len(found.args)
+    with contextlib.suppress(NameError):
+        v = v + error
+    if v.sum() > 2:
+        error = v * 3
+    else:
+        error = -v
+    return v + error
+
+
+@program()
+def variables_deleted_on_a_way(v: Any) -> Any:
+    w = v * 2
+    for i in range(2):
+        with contextlib.suppress(NameError):
+            v = v + w
+        if i == 0:
+            del w
+    if v.sum() > 3:
+        v = -v
+    return v
+
+
 @program("MLC0350")
 def try_around_the_truth_of_a_tensor(v: Any) -> Any:
     try:

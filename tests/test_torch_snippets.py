@@ -260,6 +260,37 @@ def test_schedules_of_optimizers() -> None:
     with pytest.raises(mlc.UserError, match="MLC0441"):
         plateau.step(1.0)
 
+
+def test_the_state_of_a_parameter_before_a_step() -> None:
+    for rule in (mlc.optim.Adam, mlc.optim.LBFGS):
+        w = mlc.tensor([1.0, -2.0], requires_grad=True)
+        optimizer = rule([w], lr=0.1)
+        assert optimizer.state[w] == {}
+        for _ in range(2):
+            w.grad = mlc.ones(2)
+            optimizer.step(w.sum)
+        assert optimizer.state[w]
+
+
+REFUSED = [
+    lambda m: m.nn.functional.binary_cross_entropy(m.tensor([0.5, 1.5]), m.tensor([0.0, 1.0])),
+    lambda m: m.nn.functional.binary_cross_entropy(m.tensor([0.5, float("nan")]), m.tensor([0.0, 1.0])),
+    lambda m: m.nn.functional.binary_cross_entropy(m.tensor([0.5]), m.tensor([-0.5])),
+    lambda m: m.segment_reduce(m.ones(3), "sum", lengths=m.tensor([1, 1])),
+    lambda m: m.segment_reduce(m.ones(3), "sum", lengths=m.tensor([4, -1])),
+    lambda m: m.nn.functional.max_unpool1d(m.ones(1, 2), m.tensor([[0, -1]]), 2),
+    lambda m: m.nn.functional.max_unpool1d(m.ones(1, 2), m.tensor([[0, 3]]), 2, output_size=(6,)),
+    lambda m: m.nn.functional.max_unpool1d(m.ones(1, 2), m.tensor([[0, 3]]), 2, output_size=(5, 5, 5, 5)),
+]
+
+
+@pytest.mark.parametrize("f", REFUSED)
+def test_values_that_no_result_is_of(f: Callable[[Any], Any]) -> None:
+    for m in (mlc, torch):
+        with pytest.raises(Exception, match=r"."):
+            f(m)
+
+
 INF = float("inf")
 EDGES = [
     ("lgamma", 0.0), ("lgamma", -0.0), ("lgamma", INF), ("digamma", INF), ("special.entr", 0.0),

@@ -18,7 +18,18 @@ from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.create import arange
 from mlc.frontend.functions.scan import cumsum
 from mlc.frontend.functions.sort import searchsorted
-from mlc.frontend.operands import broadcast_to, cast, floating, full, integer, is_tensor, reshape, size, tracer
+from mlc.frontend.operands import (
+    broadcast_to,
+    cast,
+    fail_unless,
+    floating,
+    full,
+    integer,
+    is_tensor,
+    reshape,
+    size,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor
 from mlc.frontend.trace import emit, state
@@ -141,7 +152,8 @@ def segment_reduce(data: Operand, reduce: str, *, lengths: Operand = None, offse
         lengths: Numbers of elements of the segments, a tensor of integers with the dimensions of `data` up to `axis`.
         offsets: Where segments begin and the last one ends, in place of `lengths`.
         axis: The dimension, the last one of `lengths`.
-        unsafe: Accepted for PyTorch's sake.
+        unsafe: Whether `lengths` are taken as they are, of which a check says otherwise that none is negative and that
+            they add up to the size of the dimension.
         initial: What the reduction of each segment begins with; None for the identity element, and NaN as the
             mean of no elements.
 
@@ -152,6 +164,7 @@ def segment_reduce(data: Operand, reduce: str, *, lengths: Operand = None, offse
         UserError: `reduce` is another string, or neither or both of `lengths` and `offsets` are given (MLC0360); they
             are not of integers (MLC0354), have the wrong number of dimensions (MLC0364), or `axis` is out of range
             (MLC0356, an IndexError).
+        UserAssertionError: `lengths` are negative or do not add up (MLC0612).
 
     Example:
         >>> mlc.segment_reduce(mlc.tensor([1.0, 2.0, 3.0]), "sum", lengths=mlc.tensor([1, 2]))
@@ -170,8 +183,13 @@ def segment_reduce(data: Operand, reduce: str, *, lengths: Operand = None, offse
         count: Any = ends.shape[-1] - 1
         start, stop = (tracer(S.narrow(ends, -1, k, count)) for k in (0, 1))
     else:
-        stop = tracer(cumsum(given[0], -1))
-        start = tracer(stop - given[0])
+        each = tracer(given[0])
+        if not unsafe:
+            fail_unless(each >= 0, "segment_reduce: a length is negative")
+            fail_unless(R.sum(each, -1) == emit(T.Size, x.shape[at], i64),
+                        f"segment_reduce: lengths do not add up to the size of dimension {at}")
+        stop = tracer(cumsum(each, -1))
+        start = tracer(stop - each)
     # Whether element i is in segment j, in dimensions [..., j, i].
     i = emit(T.Iota, (x.shape[at],), 0, i64)
     inside = (reshape(start, [*start.shape, 1]) <= i) & (i < reshape(stop, [*stop.shape, 1]))

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mlc.frontend.script.jumps import SCOPES, blocks, stops_of
+from mlc.frontend.script.jumps import SCOPES, blocks, statements, stops_of
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -22,7 +22,7 @@ def reads(*nodes: ast.AST | None) -> Names:
 
 
 def stores(node: ast.AST | Sequence[ast.stmt]) -> Names:
-    """The names that statements or a target bind in their function, without those of `except ... as`."""
+    """The names that statements or a target bind in their function."""
     out: set[str] = set()
     work: list[Any] = [*node] if isinstance(node, list | tuple) else [node]
     while work:
@@ -122,10 +122,11 @@ def _walk(body: Sequence[ast.stmt], known: Names, local: Names, found: set[ast.N
             _check(node, known, local, found)
         if isinstance(s, ast.If):
             known |= stores(s.test)
-            known |= _walk(s.body, known, local, found) & _walk(s.orelse, known, local, found)
+            known = _walk(s.body, known, local, found) & _walk(s.orelse, known, local, found)
         elif isinstance(s, ast.With):
             known = _walk(s.body, known | frozenset().union(*(stores(i) for i in s.items)), local, found)
         elif inner:
+            known -= _deleted(s)                           # an iteration comes after others, a handler after the body
             start = known | (stores(s.target) if isinstance(s, ast.For) else NONE)
             for part in inner:
                 _walk(part, start, local, found)
@@ -134,6 +135,11 @@ def _walk(body: Sequence[ast.stmt], known: Names, local: Names, found: set[ast.N
         else:
             known |= stores(s)
     return known
+
+
+def _deleted(s: ast.stmt) -> Names:
+    """The names that parts of a statement delete."""
+    return frozenset().union(*(stores(inner) for inner in statements([s]) if isinstance(inner, ast.Delete)))
 
 
 def _check(node: ast.AST, known: Names, local: Names, found: set[ast.Name]) -> None:

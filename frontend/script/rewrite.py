@@ -90,6 +90,23 @@ def _names_of(args: ast.arguments) -> list[str]:
     return [a.arg for a in every]
 
 
+def _bind_exceptions(body: Sequence[ast.stmt]) -> None:
+    """Make the names of exceptions variables, which the parts of a function share, as Python's reference says.
+
+        except E as name:              except E as _mlc_caught_1:
+            ...                            name = _mlc_caught_1
+                               ->          try: ...
+                                           finally: name = None; del name
+    """
+    handlers = [h for s in jumps.statements(body) for h in getattr(s, "handlers", ()) if h.name]
+    for number, handler in enumerate(handlers):
+        name, handler.name = handler.name, f"_mlc_caught_{number}"
+        bound, cleared = (ast.Assign([ast.Name(name, ast.Store())], value)
+                          for value in (_name(handler.name), ast.Constant(None)))
+        deleted = ast.Delete([ast.Name(name, ast.Del())])
+        handler.body = [_place(s, handler) for s in (bound, ast.Try(handler.body, [], [], [cleared, deleted]))]
+
+
 _CHEAP = (ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp, ast.operator, ast.unaryop,
           ast.boolop, ast.cmpop, ast.Load)
 _FREE = (ast.Name, ast.Constant, ast.UnaryOp, ast.unaryop, ast.Load)
@@ -127,6 +144,7 @@ class _Rewriter(ast.NodeTransformer):
     def function(self, node: ast.FunctionDef) -> None:
         doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
         body = jumps.without_jumps(node.body[len(doc):] or [ast.copy_location(ast.Pass(), node)])
+        _bind_exceptions(body)
         liveness.mark(body, self.globals | self.nonlocals)
         local = stores(body) - self.globals - self.nonlocals
         self.unsure = liveness.unsure(body, [*self.parameters, *self.shared], local)

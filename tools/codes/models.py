@@ -170,8 +170,8 @@ example python:
     mlc.generate(mlc.models.load("examples/assistant"), "The", num_beams=4, temperature=1.0)
 fix: leave out the option, or num_beams.
 
-MLC0994 Numbers are too large for the blocks that they are quantised to.
-The scale of a block is a 16-bit float, of 65504 at most, and its integers have 4 to 8 bits.
+MLC0994 Numbers are too large for the type that they are written as, or for the blocks that they are quantised to.
+An f16 is 65504 at most, and so is the scale of a block, whose integers have 4 to 8 bits.
 example python:
     import numpy as np
     from mlc.models.gguf.quantization import quantize

@@ -11,7 +11,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.losses.regression import of_same_shape, reduced
-from mlc.frontend.operands import cast, integer, reals, reshape, tracer
+from mlc.frontend.operands import cast, fail_unless, integer, reals, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -193,6 +193,7 @@ def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None
 
     Raises:
         UserError: `reduction` is another string (MLC0360), or the shapes differ (MLC0367).
+        UserAssertionError: an element is no probability (MLC0612).
 
     Example:
         >>> nn.functional.binary_cross_entropy(mlc.tensor([0.5, 0.9]), mlc.tensor([0.0, 1.0]))
@@ -201,6 +202,8 @@ def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None
     x, t = of_same_shape(input, target)
     if x.type.dtype.is_complex:
         raise UserTypeError(f"probabilities are real, found elements of {of_ir(x.type.dtype).name}", code="MLC0785")
+    for what, p in (("input", x), ("target", t)):
+        fail_unless(E.logical_and(p >= 0, p <= 1), f"binary_cross_entropy: an element of the {what} is not from 0 to 1")
     dtype = x.type.dtype
     x, t = (cast(v, f32) if dtype.itemsize < f32.itemsize else v for v in (x, t))      # which holds all slopes
     steepest = 1e12
