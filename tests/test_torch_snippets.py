@@ -261,17 +261,6 @@ def test_schedules_of_optimizers() -> None:
         plateau.step(1.0)
 
 
-def test_the_state_of_a_parameter_before_a_step() -> None:
-    for rule in (mlc.optim.Adam, mlc.optim.LBFGS):
-        w = mlc.tensor([1.0, -2.0], requires_grad=True)
-        optimizer = rule([w], lr=0.1)
-        assert optimizer.state[w] == {}
-        for _ in range(2):
-            w.grad = mlc.ones(2)
-            optimizer.step(w.sum)
-        assert optimizer.state[w]
-
-
 REFUSED = [
     lambda m: m.nn.functional.binary_cross_entropy(m.tensor([0.5, 1.5]), m.tensor([0.0, 1.0])),
     lambda m: m.nn.functional.binary_cross_entropy(m.tensor([0.5, float("nan")]), m.tensor([0.0, 1.0])),

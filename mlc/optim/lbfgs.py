@@ -99,9 +99,7 @@ class LBFGS(Optimizer):
     def _steps(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
         lr = float(group["lr"])
-        held = self.state[group["params"][0]]
-        for name in ("n_iter", "func_evals"):
-            held.setdefault(name, 0)
+        held = self.state.setdefault(group["params"][0], {"n_iter": 0, "func_evals": 0})
         first = _evaluated(closure)
         loss, gradient = float(first), self._gradient()
         held["func_evals"] += 1

@@ -156,7 +156,7 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
             raise UserError("groups are chosen by names, which parameters that are held do not have", code="MLC0383",
                             loc=user_loc(), hint='pass dicts: [{"params": [w]}, {"params": [b], "lr": 0.01}]')
         self.param_groups, self._updates, self._repeated = [], {}, {}
-        self.state = defaultdict(dict)
+        self.state = {} if self._own is None else defaultdict(dict)
         given = list(params)
         if not given:
             raise UserError(f"{type(self).__name__} was given no parameters", code="MLC0378", loc=user_loc(),
@@ -354,7 +354,7 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
             raise UserError(f"the state is of groups of {sizes} parameters, the optimizer's are of {own}",
                             code="MLC0377", loc=user_loc(), hint="make the optimizer with the parameters of the one "
                                                                  "that was saved, in the same groups")
-        state = defaultdict[Any, dict[str, Any]](dict)
+        state: dict[Any, dict[str, Any]] = {} if self._own is None else defaultdict(dict)
         for theirs, ours in zip(groups, self.param_groups):
             rule = self._with({**ours, **theirs})
             for number, p in zip(theirs["params"], ours["params"]):
@@ -408,8 +408,7 @@ class ParameterGroups(StepHooks, metaclass=OptimizerType):
             return None
         for p in group["params"]:
             if p.grad is not None:
-                held = self.state[p]
-                held.setdefault("step", 0)
+                held = self.state.setdefault(p, {"step": 0})
                 if any(held.get(name) is None for name in rule.slots_of(p)):   # at first, or settings have changed
                     fresh = dict(zip(rule.slots, rule.fresh(p)))
                     present = {name: x for name, x in held.items() if x is not None}

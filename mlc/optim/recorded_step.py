@@ -110,15 +110,14 @@ def advance(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], count
 
 def _hold_alone(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], shared: Tensor) -> bool:
     """Whether these parameters, and no others, have a tensor as the number of their updates."""
-    return {id(p) for p in params} == {id(p) for p, held in state.items() if held.get("step") is shared}
+    return {id(p) for p in params} == {id(p) for p, held in state.items() if held["step"] is shared}
 
 
 def _prepare(state: dict[Tensor, dict[str, Any]], params: Sequence[Tensor], rule: Optimizer) -> None:
     """Give parameters a state, with a tensor for the number of updates that no others have."""
     counts: dict[int, list[Tensor]] = {}
     for p in params:
-        held = state[p]
-        held.setdefault("step", 0)
+        held = state.setdefault(p, {"step": 0})
         wanted = rule.slots_of(p)
         if any(held.get(name) is None for name in wanted):
             fresh = dict(zip(rule.slots, rule.fresh(p)))

@@ -55,13 +55,13 @@ def _any(input: SparseTensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @implements("norm", "linalg.vector_norm")
-def _norm(input: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+def _norm(input: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     if dim is not None:
         raise unsupported("norm", input.layout, "a dimension is given")
     if p not in (None, "fro") and not (isinstance(p, int | float) and p >= 0):
         raise unsupported("norm", input.layout, f"p = {p!r}")
     x = input.coalesce() if input.is_sparse else input
-    return call("norm", x.stored.reshape(-1), 2 if p in (None, "fro") else p)
+    return call("norm", x.stored.reshape(-1), 2 if p in (None, "fro") else p, dtype=dtype)
 
 
 @implements("is_nonzero")
