@@ -443,3 +443,13 @@ def test_the_check_of_devices_calls_collectives(count: int, capsys: pytest.Captu
     with installed(count):
         assert gpu_check.main(["--only", "ranks"]) == 0
     assert "ranks       2 bits" in capsys.readouterr().out
+
+
+def test_nccl_is_available_where_its_library_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> int:
+        raise RuntimeError("libnccl.so.2 is not found")
+
+    with installed(1) as bindings:
+        assert distributed.is_nccl_available()
+        monkeypatch.setattr(bindings, "get_version", missing)
+        assert not distributed.is_nccl_available()

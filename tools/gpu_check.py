@@ -319,7 +319,7 @@ def models(report: Report, rng: np.random.Generator, small: bool) -> None:
 def ranks(report: Report, rng: np.random.Generator, small: bool) -> None:
     """Collectives, messages and a program on a mesh of all GPUs by NCCL, of whole numbers; ranks are threads."""
     if not dist.is_nccl_available():
-        print("nccl4py is not installed: nothing of ranks is checked (pip install 'mlc[nccl]')", flush=True)
+        print("nccl4py or NCCL is not installed: nothing of ranks is checked (pip install 'mlc[nccl]')", flush=True)
         return
     count = devices.count()
     xs = rng.integers(-50, 50, (count, 2, 4 * count)).astype(np.float32)

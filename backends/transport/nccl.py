@@ -86,6 +86,28 @@ class Submitted:
                 device.hold(device.stream, self._mark)
 
 
+def is_available() -> bool:
+    """Whether nccl4py is installed and finds NCCL."""
+    try:
+        _library()
+    except RankError:
+        return False
+    return True
+
+
+def _library() -> Any:
+    """The bindings, with NCCL loaded; RankError if either is missing (MLC0975)."""
+    check_installed("nccl")
+    from nccl.bindings import nccl  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    try:
+        nccl.get_version()                                 # loads the library
+    except RuntimeError as error:
+        raise RankError(f"NCCL cannot be loaded: {str(error).splitlines()[0]}", code="MLC0975",
+                        hint="pip install 'mlc[nccl]' brings it, or put the folder of libnccl.so.2 into "
+                             "LD_LIBRARY_PATH") from None
+    return nccl
+
+
 class Communicators:
     """The communicators of one rank, and the thread that watches them.
 
@@ -95,15 +117,7 @@ class Communicators:
     """
 
     def __init__(self, transport: Transport) -> None:
-        check_installed("nccl")
-        from nccl.bindings import nccl  # type: ignore[import-not-found, import-untyped, unused-ignore]
-        self.library: Any = nccl
-        try:
-            nccl.get_version()                             # loads the library
-        except RuntimeError as error:
-            raise RankError(f"NCCL cannot be loaded: {str(error).splitlines()[0]}", code="MLC0975",
-                            hint="pip install 'mlc[nccl]' brings it, or put the folder of libnccl.so.2 into "
-                                 "LD_LIBRARY_PATH") from None
+        self.library = _library()
         self.transport = transport
         self.failure: RankError | None = None
         self.told = False

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from mlc.backends.cpu.threads import set_num_threads
-from mlc.backends.transport import current, launchers
+from mlc.backends.transport import current, launchers, nccl
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.threads import ThreadTransport, summary
 from mlc.backends.transport.transport import DEFAULT_TIMEOUT, Transport
@@ -76,7 +76,7 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether nccl4py is installed, by which collectives of tensors on GPUs are done.
+    """Whether nccl4py is installed and finds NCCL, by which collectives of tensors on GPUs are done.
 
     Returns:
         A bool.
@@ -85,7 +85,7 @@ def is_nccl_available() -> bool:
         >>> mlc.distributed.is_nccl_available() in (True, False)
         True
     """
-    return launchers.is_installed("nccl")
+    return nccl.is_available()
 
 
 def is_torchelastic_launched() -> bool:
