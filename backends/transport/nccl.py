@@ -25,6 +25,7 @@ import numpy as np
 from mlc.backends.transport import collectives
 from mlc.backends.transport.errors import RankError, ranks_text
 from mlc.backends.transport.launchers import check_installed
+from mlc.backends.transport.transport import NumberedRanks, order_of
 from mlc.ir.diag import BackendError
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Communicators:
             if self.failure is None:
                 self._wait_for_others()
             self._stop_watching()
-            for communicator in sorted(self._made, key=lambda c: (c.group, c.purpose)):  # in one order on all ranks
+            for communicator in sorted(self._made, key=lambda c: (order_of(c.group), c.purpose)):  # alike on all ranks
                 if self.failure is None:
                     communicator.close()
         except BackendError as error:                      # of the device, of NCCL, or of another rank
@@ -223,7 +224,8 @@ class Communicators:
 
         They may have much to do that is not for all ranks, so there is no time-out.
         """
-        for ranks in sorted({tuple(sorted(c.group)) for c in self._made}):
+        for ranks in sorted({c.group if isinstance(c.group, NumberedRanks) else tuple(sorted(c.group))
+                             for c in self._made}, key=order_of):
             self.transport.barrier(threading.TIMEOUT_MAX, ranks, "destroy_process_group()")
 
     def _stop_watching(self) -> None:

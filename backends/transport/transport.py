@@ -28,18 +28,49 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Group = tuple[int, ...]
+"""Ranks by their numbers in the job, in the order of their positions: of all, or of a group of a mesh."""
 R = TypeVar("R")
 DEFAULT_TIMEOUT = 1800.0
 """Seconds, as of PyTorch's process groups."""
 SEQUENCE_BITS, GROUP_BITS = 16, 9
 CALL_BYTES = 512
 """Bytes of the message before a collective, that says which one it is."""
-USER_TAGS = 1 << (SEQUENCE_BITS + GROUP_BITS)
-"""Tags of collectives are below, those that programs choose are this plus their number."""
-MESSAGE_TAGS = USER_TAGS + (1 << 28)
+USER_TAGS, USER_BITS = 1 << (SEQUENCE_BITS + GROUP_BITS), 19
+"""Tags of collectives are below, those of messages in process groups from here on, by the group and its own tag."""
+LARGEST_TAG = (1 << USER_BITS) - 1
+"""The largest tag that a program may choose."""
+MESSAGE_TAGS = USER_TAGS + (1 << (USER_BITS + GROUP_BITS))
 """Tags of messages within compiled programs are this plus their number."""
 MEETING_TAGS = MESSAGE_TAGS + (1 << 27)
 """Tags by which two ranks meet for the messages of one direction between them, and of the other."""
+
+
+class NumberedRanks(Group):
+    """The ranks of a process group, which its number tells apart from other groups of the same ranks.
+
+    number  from 1 on; all ranks of the job number groups alike
+    """
+
+    number: int
+
+    def __new__(cls, ranks: Group, number: int) -> NumberedRanks:
+        made = super().__new__(cls, ranks)
+        made.number = number
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NumberedRanks) and self.number == other.number and super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.number, *self))
+
+
+def order_of(group: Group) -> tuple[Group, int]:
+    """A key by which all ranks sort groups alike."""
+    return tuple(group), group.number if isinstance(group, NumberedRanks) else 0
 
 
 class Request(Protocol):
@@ -62,6 +93,7 @@ class Transport(ABC):
     rank, size  which of how many ranks this is
     timeout     seconds that a collective waits if it is given no others
     nccl        what carries the elements of arrays on GPUs, once there are some (nccl.py)
+    groups      the number of process groups that the job has made, besides that of all ranks
     """
 
     backend = ""
@@ -70,6 +102,7 @@ class Transport(ABC):
         self.rank, self.size, self.timeout = rank, size, timeout
         self.traffic = Traffic()
         self.nccl: Communicators | None = None
+        self.groups = 0
         self._sequences: dict[Group, int] = {}
         self._lock = threading.Lock()
         self._worker: Worker | None = None
@@ -172,12 +205,21 @@ class Transport(ABC):
 
 @functools.cache
 def _group_bits(group: Group) -> int:
-    """Groups with ranks in common may be in use at once: what tells their tags apart as far as a few bits can.
+    """The bits that tell the tags of groups with ranks in common apart as far as they can: one half for each kind.
 
-    Where they cannot, messages still arrive in the order in which both ranks call the collectives.
+    Where they cannot, those of a mesh still arrive in order: all ranks run one program. Of process groups, one in 256
+    has the bits of a given one, and the messages before collectives tell the groups apart.
     """
-    hashed = zlib.crc32(np.asarray(group, np.int64).tobytes())
-    return (hashed & ((1 << GROUP_BITS) - 1)) << SEQUENCE_BITS
+    half = 1 << (GROUP_BITS - 1)
+    if isinstance(group, NumberedRanks):
+        return (group.number % half) << SEQUENCE_BITS
+    return (half + zlib.crc32(np.asarray(group, np.int64).tobytes()) % half) << SEQUENCE_BITS
+
+
+def message_tag(tag: int, group: Group) -> int:
+    """The tag of a message that a program sends within a process group; `tag` is `LARGEST_TAG` at most."""
+    number = 1 + group.number % ((1 << GROUP_BITS) - 1) if isinstance(group, NumberedRanks) else 0
+    return USER_TAGS + (number << USER_BITS) + tag
 
 
 def wait_for(name: str, rank: int, request: Request, deadline: float) -> None:

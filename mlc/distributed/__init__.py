@@ -50,6 +50,7 @@ from mlc.distributed.device_mesh import DeviceMesh, from_local, local, mesh, pla
 from mlc.distributed.groups import (
     GroupMember,
     ProcessGroup,
+    SpecialGroups,
     get_backend,
     get_global_rank,
     get_group_rank,
@@ -57,7 +58,6 @@ from mlc.distributed.groups import (
     get_rank,
     get_world_size,
     new_group,
-    world,
 )
 from mlc.distributed.job import (
     destroy_process_group,
@@ -113,14 +113,7 @@ _WHY = {
 }
 
 
-class _World(type):
-    @property
-    def WORLD(cls) -> ProcessGroup | None:
-        """The default group; None before `init_process_group`."""
-        return world()
-
-
-class group(metaclass=_World):
+class group(metaclass=SpecialGroups):
     """PyTorch's class of special groups: `group.WORLD` is the default one.
 
     `group.WORLD` is None before `init_process_group`, and may be given wherever a group may.

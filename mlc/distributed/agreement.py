@@ -6,6 +6,7 @@ that calls something else, or the same with another shape, is found out before a
 
 from __future__ import annotations
 
+import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlc.backends.transport.errors import RankError, ranks_text
-from mlc.backends.transport.transport import CALL_BYTES, wait_all
+from mlc.backends.transport.transport import CALL_BYTES, NumberedRanks, wait_all
 from mlc.ir.diag import Loc
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def begin(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | N
 
     Data may be sent meanwhile, but is to be received after it: no message of a rank that differs is taken for data.
     """
-    t, mine = group.transport, described(call, loc)
+    number = f" in group {group.ranks.number}" if isinstance(group.ranks, NumberedRanks) else ""
+    t, mine = group.transport, described(call + number, loc)
     others = [rank for rank in group.ranks if rank != t.rank]
     calls = {rank: np.empty(CALL_BYTES, np.uint8) if rank != t.rank else mine for rank in group.ranks}
     received = {rank: t.receive(rank, tag, calls[rank]) for rank in others}
@@ -47,10 +49,14 @@ def begin(group: ProcessGroup, call: str, loc: Loc, tag: int, timeout: float | N
 
 
 def described(call: str, loc: Loc) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """A call and its place, as a message."""
+    """A call and its place, as a message; of one that is too long the beginning, and a checksum of all."""
     message = np.zeros(CALL_BYTES, np.uint8)
-    name, place = call.encode()[:CALL_BYTES - 2], (str(loc) if loc.file else "").encode()
-    place = place[-max(0, CALL_BYTES - len(name) - 2):]           # the end of a long path says more
+    name = call.encode()
+    if len(name) > CALL_BYTES - 2:
+        rest = f"... ({zlib.crc32(name):08x})".encode()
+        name = name[:CALL_BYTES - 2 - len(rest)] + rest
+    place = (str(loc) if loc.file else "").encode()
+    place = place[max(0, len(place) + len(name) + 2 - CALL_BYTES):]        # the end of a long path says more
     text = np.frombuffer(name + b"\0" + place, np.uint8)
     message[:len(text)] = text
     return message

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlc.backends.transport import current
 from mlc.backends.transport.errors import RankError
-from mlc.backends.transport.transport import Transport
+from mlc.backends.transport.transport import NumberedRanks, Transport
 from mlc.distributed.agreement import agree
 from mlc.frontend.location import user_loc
 
@@ -39,6 +39,7 @@ class ProcessGroup:
 
     def __init__(self, transport: Transport, ranks: tuple[int, ...], timeout: float) -> None:
         self.transport, self.ranks, self.timeout = transport, ranks, timeout
+        self.destroyed = False
 
     def rank(self) -> int:
         """The position of this process in the group.
@@ -84,11 +85,20 @@ class ProcessGroup:
         return f"ProcessGroup({self.transport.backend}, ranks {list(self.ranks)})"
 
 
-class GroupMember:
+class SpecialGroups(type):
+    """The class of classes that have the default group as an attribute."""
+
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        """The default group of this process; None before `init_process_group`."""
+        return world()
+
+
+class GroupMember(metaclass=SpecialGroups):
     """PyTorch's class of special groups.
 
-    `NON_GROUP_MEMBER` is what `new_group` returns to ranks that are not in the group, for which its collectives do
-    nothing, with a warning.
+    `WORLD` is the default group, None before there is one. `NON_GROUP_MEMBER` is what `new_group` returns to ranks that
+    are not in the group, for which its collectives do nothing, with a warning.
 
     Returns:
         Nothing: it has no instances.
@@ -137,6 +147,9 @@ def seconds(timeout: Timeout, default: float) -> float:
 def resolved(group: Any) -> ProcessGroup:
     """The group that a call means; that of None is the default group."""
     if isinstance(group, ProcessGroup):
+        if group.destroyed:
+            raise RankError(f"{group!r} has been destroyed", code="MLC0974", loc=user_loc(),
+                            hint="mlc.distributed.new_group makes another one")
         return group
     if group is not None:
         raise RankError(f"group is a {type(group).__name__}, expected a ProcessGroup", code="MLC0974", loc=user_loc(),
@@ -285,21 +298,30 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     return ranks.index(global_rank)
 
 
-def new_group(ranks: Sequence[int] | None = None, timeout: Timeout = None, backend: str | None = None) -> Any:
+def new_group(ranks: Sequence[int] | None = None, timeout: Timeout = None, backend: str | None = None,
+              pg_options: Any = None, use_local_synchronization: bool = False, group_desc: str | None = None,
+              device_id: Any = None, sort_ranks: bool = True) -> Any:
     """Make a group of some ranks. All ranks of the job call this, also those that are not in it.
 
-    Positions follow the numbers of the ranks, in ascending order.
+    Groups of the same ranks are different groups: a call in one is not a call in another. Those in the background are
+    run in the order in which a rank starts them, whatever their groups are, so all ranks start them in one order.
 
     Args:
         ranks: Numbers of the ranks in the job; None for all.
         timeout: Seconds or a timedelta that its collectives wait; None for the time-out of the job.
         backend: None, or the backend of the job: all groups have the same.
+        pg_options: None: there are no options.
+        use_local_synchronization: False: all ranks of the job call this.
+        group_desc: Not used.
+        device_id: Not used: the GPU of a rank is that of its tensors.
+        sort_ranks: Whether positions follow the numbers of the ranks, and not the order in which they are given.
 
     Returns:
         The group; `GroupMember.NON_GROUP_MEMBER` on ranks that are not in it.
 
     Raises:
-        RankError: The ranks are not those of the job, or twice (MLC0974), or the ranks call this with others (MLC0972).
+        RankError: The ranks are not those of the job, or twice (MLC0974), the ranks call this with others (MLC0972),
+            or an option is not supported (MLC0976).
 
     Example:
         >>> from mlc.backends.transport import threads
@@ -313,7 +335,12 @@ def new_group(ranks: Sequence[int] | None = None, timeout: Timeout = None, backe
         [2.0, 1.0, 2.0]
     """
     parent = resolved(None)
-    chosen = tuple(sorted(parent.ranks if ranks is None else ranks))
+    for name, value in (("pg_options", pg_options), ("use_local_synchronization", use_local_synchronization)):
+        if value:
+            raise RankError(f"new_group: {name} = {value!r} is not supported", code="MLC0976", loc=user_loc(),
+                            hint=f"leave {name} out, and call new_group on all ranks of the job")
+    chosen = tuple(parent.ranks if ranks is None else ranks)
+    chosen = tuple(sorted(chosen)) if sort_ranks else chosen
     if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(parent.ranks):
         raise RankError(f"a group of ranks {list(ranks or ())} in a job of {parent.size()}", code="MLC0974",
                         loc=user_loc(), hint=f"name ranks from 0 to {parent.size() - 1}, each once")
@@ -325,6 +352,8 @@ def new_group(ranks: Sequence[int] | None = None, timeout: Timeout = None, backe
         agree(parent, f"new_group({list(chosen)})", user_loc(), tag)
     except RankError as error:
         raise error.at(user_loc()) from None
+    parent.transport.groups += 1
     if parent.transport.rank not in chosen:
         return GroupMember.NON_GROUP_MEMBER
-    return ProcessGroup(parent.transport, chosen, seconds(timeout, parent.timeout))
+    numbered = NumberedRanks(chosen, parent.transport.groups)
+    return ProcessGroup(parent.transport, numbered, seconds(timeout, parent.timeout))

@@ -14,7 +14,7 @@ from mlc.backends.transport import current, launchers, nccl
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.threads import ThreadTransport, summary
 from mlc.backends.transport.transport import DEFAULT_TIMEOUT, Transport
-from mlc.distributed.groups import ProcessGroup, Timeout, seconds, set_world, world
+from mlc.distributed.groups import GroupMember, ProcessGroup, Timeout, resolved, seconds, set_world, world
 from mlc.frontend.location import programs_line, user_loc
 from mlc.ir.files import write_text
 
@@ -176,6 +176,10 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         if name not in (None, "threads"):
             raise RankError(f"the ranks are threads, and the backend is {backend!r}", code="MLC0975", loc=user_loc(),
                             hint="leave the backend out: it is that which started the ranks")
+        for what, told, found in (("rank", rank, transport.rank), ("world_size", world_size, transport.size)):
+            if told not in (-1, found):
+                raise RankError(f"{what} = {told}, and that of this thread is {found}", code="MLC0975", loc=user_loc(),
+                                hint=f"leave {what} out: whoever started the threads has said it")
         if timeout is not None:
             transport.timeout = wait
     else:
@@ -197,13 +201,13 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Leave the job, or forget a group.
+    """Leave the job, or end a group, whose collectives are refused from then on.
 
     Args:
         group: None for all groups, after which this process is no rank any more.
 
     Raises:
-        RankError: There is no default group (MLC0974).
+        RankError: There is no default group, or the group has been destroyed already (MLC0974).
 
     Example:
         >>> from mlc.backends.transport import threads
@@ -217,7 +221,10 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     found = world()
     if found is None:
         raise RankError("the default process group does not exist", code="MLC0974", loc=user_loc())
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return
     if group is not None and group is not found:
+        resolved(group).destroyed = True
         return
     set_world(None)
     if not isinstance(found.transport, ThreadTransport):   # whose thread may go on

@@ -14,7 +14,7 @@ from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.gpu_messages import Direction, direction
 from mlc.backends.transport.nccl import Submitted, communicators
 from mlc.backends.transport.pending import Handle
-from mlc.backends.transport.transport import CALL_BYTES, USER_TAGS, Request, Transport, wait_for
+from mlc.backends.transport.transport import CALL_BYTES, LARGEST_TAG, Request, Transport, message_tag, wait_for
 from mlc.distributed.agreement import check, described
 from mlc.distributed.calls import array_of, member, target, type_text, write
 from mlc.distributed.groups import get_global_rank, resolved
@@ -22,8 +22,6 @@ from mlc.distributed.work import Work
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import Loc
-
-LARGEST_TAG = (1 << 28) - 1
 
 
 def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0,
@@ -59,7 +57,7 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
     if not member("isend", group):
         return None
     x, to = array_of(tensor, "isend"), _other("dst", group, dst, group_dst)
-    t, number, loc = resolved(group).transport, _tag(tag), user_loc()
+    t, number, loc = resolved(group).transport, _tag(tag, group), user_loc()
     timeout = resolved(group).timeout
     if isinstance(x, DeviceArray):
         way = direction(t, (t.rank, to), x.memory.device)
@@ -108,7 +106,7 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
         return None
     x, source = target(tensor, "irecv"), _other("src", group, src, group_src)
     chosen, loc = resolved(group), user_loc()
-    t, number = chosen.transport, _tag(tag)
+    t, number = chosen.transport, _tag(tag, group)
     way = direction(t, (source, t.rank), x.memory.device) if isinstance(x, DeviceArray) else None
     header, mine = np.empty(CALL_BYTES, np.uint8), described(_text(x) if way is None else _numbered(x, way), loc)
     announced = t.receive(source, number, header)
@@ -307,10 +305,10 @@ def _text(x: Any) -> str:
     return f"message({type_text(x)})" + " on GPUs" * isinstance(x, DeviceArray)
 
 
-def _tag(tag: int) -> int:
+def _tag(tag: int, group: Any) -> int:
     if not 0 <= tag <= LARGEST_TAG:
         raise RankError(f"tag = {tag}, expected 0 to {LARGEST_TAG}", code="MLC0974", loc=user_loc())
-    return USER_TAGS + tag
+    return message_tag(tag, resolved(group).ranks)
 
 
 def _other(what: str, group: Any, rank: int | None, position: int | None) -> int:
