@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import logging
 import os
 import re
@@ -71,13 +70,14 @@ def main(options: argparse.Namespace) -> int:
     except ImportError as error:
         raise UserError(f"the package {error.name}, which mlc serve needs, is not installed", code="MLC0920",
                         hint="pip install 'mlc[serve]'") from None
+    from mlc.tools.serve.guard import is_local
+    from mlc.tools.serve.running import run
+    from mlc.tools.serve.worker import Limits
     key = options.api_key or os.environ.get(KEY) or None
     if key is None and not is_local(options.host):
         raise report.usage_error(f"{options.host} can be reached from elsewhere, and there is no token",
                                  f"use --api-key or ${KEY}", "MLC0391")
     paths = named(options.models)
-    from mlc.tools.serve.running import run
-    from mlc.tools.serve.worker import Limits
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
     logging.getLogger("mlc.serve").setLevel(logging.INFO)
     limits = Limits(options.slots, options.queue, options.context, options.max_tokens, options.timeout,
@@ -103,11 +103,3 @@ def named(models: list[str]) -> dict[str, str]:
             raise report.usage_error(f"two models are named {name}", "give names: NAME=PATH", "MLC0391")
         paths[name] = path
     return paths
-
-
-def is_local(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

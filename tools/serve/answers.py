@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlc.ir.diag import UserError
 from mlc.models import Piece
 from mlc.models.language_model import LanguageModel
 from mlc.tools.serve.conversations import Conversation
 from mlc.tools.serve.errors import ApiError, of_mlc
-from mlc.tools.serve.generation_fields import Generation, token_text
+from mlc.tools.serve.generation_fields import Generation, token_bytes, token_text
 from mlc.tools.serve.worker import Stream
 
 REASONS = {"stop": "stop", "length": "length"}
@@ -134,7 +133,8 @@ class Writer:
 
     def _event(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         kind = "chat.completion.chunk" if self.chat else "text_completion"
-        return event({**self._head(kind), "choices": choices, **more})
+        usage = {"usage": None} if self.generation.usage else {}        # of each piece but the last, which has it
+        return event({**self._head(kind), "choices": choices, **usage, **more})
 
     # -- log-probabilities --------------------------------------------------------------------------------------------
     def _logprobs(self, pieces: Sequence[Piece], choice: Choice) -> dict[str, Any] | None:
@@ -150,16 +150,13 @@ class Writer:
         offsets = [choice.offset + sum(map(len, texts[:i])) for i in range(len(texts))]
         choice.offset += sum(map(len, texts))
         return {"tokens": texts, "token_logprobs": [c.value for _, c in rows if c is not None],
-                "top_logprobs": [{token_text(self.model, t): v for t, v in c.best} for _, c in rows if c is not None],
+                "top_logprobs": [{token_text(self.model, t): v for t, v in reversed(c.best)}
+                                 for _, c in rows if c is not None],    # of tokens with one text the likeliest
                 "text_offset": offsets}
 
     def _token(self, token: int, value: float) -> dict[str, Any]:
-        text = token_text(self.model, token)
-        try:
-            data = self.model.vocabulary.of_token(token, False) or text.encode()
-        except UserError:                                  # the tokenizer's tokens are not known as bytes
-            data = text.encode()
-        return {"token": text, "logprob": max(value, -9999.0), "bytes": list(data)}
+        return {"token": token_text(self.model, token), "logprob": max(value, -9999.0),
+                "bytes": list(token_bytes(self.model, token))}
 
 
 def event(body: dict[str, Any]) -> bytes:

@@ -26,11 +26,13 @@ class Conversation:
     messages    for the template
     tools       for the template
     constraint  if a tool has to be called
+    several     whether an answer may call more than one
     """
 
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] = field(default_factory=list)
     constraint: Constraint | None = None
+    several: bool = True
 
     def tokens(self, model: LanguageModel) -> list[int]:
         """The tokens of the prompt."""
@@ -49,7 +51,7 @@ class Conversation:
         calls = [call for source in sources if (call := self._call(source)) is not None]
         if len(calls) < len(sources):
             return text, []
-        return _MARKED.sub("", text).strip() if found else "", calls
+        return _MARKED.sub("", text).strip() if found else "", calls if self.several else calls[:1]
 
     def _call(self, text: str) -> dict[str, Any] | None:
         try:
@@ -71,10 +73,10 @@ def read_conversation(fields: Fields) -> Conversation:
         raise wrong("messages", "messages is missing or empty")
     messages = [_message(Fields(m, f"messages.{i}")) for i, m in enumerate(found)]
     tools = [_tool(Fields(t, f"tools.{i}")) for i, t in enumerate(fields.list("tools", MOST_TOOLS))]
-    fields.flag("parallel_tool_calls")
+    several = fields.flag("parallel_tool_calls", True)
     choice = fields.any("tool_choice")
     if choice is None or choice == "auto":
-        return Conversation(messages, tools)
+        return Conversation(messages, tools, several=several)
     if choice == "none":
         return Conversation(messages)
     if not tools:

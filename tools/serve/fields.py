@@ -10,9 +10,9 @@ from mlc.tools.serve.errors import ApiError, wrong
 
 
 def parsed(body: bytes) -> Any:
-    """The value of a body of JSON."""
+    """The value of a body of JSON, which is of UTF-8."""
     try:
-        value = json.loads(body, parse_constant=_no_constant)
+        value = json.loads(body.decode(), parse_constant=_no_constant)
         if b"\\u" in body:
             json.dumps(value, ensure_ascii=False).encode() # half of a surrogate pair is no character
         return value

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlc.ir.diag import UserError
 from mlc.models.constraints import Constraint
 from mlc.models.language_model import LanguageModel
 from mlc.tools.serve.errors import wrong
@@ -116,8 +117,16 @@ def read_format(fields: Fields) -> Constraint | None:
     return Constraint.json_schema(schema) if kind == "json_schema" else None
 
 
-def token_text(model: LanguageModel, token: int) -> str:
-    """A token as a text, special ones too."""
+def token_bytes(model: LanguageModel, token: int) -> bytes:
+    """The bytes that a token adds to a text, with its space; those of its name if it is a special one."""
     assert model.tokenizer is not None
-    text: str = model.tokenizer.rules.decode([token], skip_special_tokens=False)
-    return text
+    try:
+        found = model.vocabulary.of_token(token, False)
+    except UserError:                                      # the tokenizer's tokens are not known as bytes
+        found = b""
+    return found or str(model.tokenizer.rules.decode([token], skip_special_tokens=False)).encode()
+
+
+def token_text(model: LanguageModel, token: int) -> str:
+    """A token as a text, in which a part of a character is U+FFFD."""
+    return token_bytes(model, token).decode("utf-8", "replace")

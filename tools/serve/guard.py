@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import logging
 import re
 import time
@@ -18,8 +19,13 @@ log = logging.getLogger("mlc.serve")
 
 OPEN = ("/", "/model", "/v2/health/live", "/v2/health/ready")
 """Paths that need no token: the page asks for one, and a health check has none."""
-LOCAL = ("localhost", "127.0.0.1", "::1")
-"""Names of this machine, at which alone a server without a token listens."""
+def is_local(host: str) -> bool:
+    """Whether a name or address is one at which only this machine finds itself: a server without a token has no other.
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 class Guard:
@@ -85,7 +91,7 @@ class Guard:
         host = request.headers.get("host", "")
         origin = request.headers.get("origin")
         name = host.rpartition(":")[0] if re.search(r":\d*$", host) else host
-        if name.strip("[]") not in LOCAL or (origin is not None and origin.partition("://")[2] != host):
+        if not is_local(name.strip("[]")) or (origin is not None and origin.partition("://")[2] != host):
             raise ApiError(403, "pages of other sites may not use a server without a token", None, "forbidden_origin")
 
     def _check_size(self, request: Request) -> None:

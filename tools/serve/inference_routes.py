@@ -15,7 +15,7 @@ from mlc.ir.diag import Error
 from mlc.tools.serve.errors import ApiError, of_mlc
 from mlc.tools.serve.fields import Fields, parsed
 from mlc.tools.serve.functions import DATATYPES, Array, Described, FunctionWorker
-from mlc.tools.serve.openai_routes import registry_of
+from mlc.tools.serve.openai_routes import body_of, registry_of
 from mlc.tools.serve.registry import Worker
 from mlc.tools.serve.tensors import HEADER, Input, as_bytes, as_list
 
@@ -76,7 +76,7 @@ async def infer(request: Request) -> Response:
 async def _infer(request: Request, worker: FunctionWorker) -> Response:
     if request.headers.get("content-encoding", "identity") != "identity":
         raise ApiError(415, "compressed bodies are not supported")
-    body = await request.body()
+    body = await body_of(request)
     size = request.headers.get(HEADER)
     if size is not None and not (size.isdecimal() and int(size) <= len(body)):
         raise ApiError(400, f"{HEADER} is no length within the body")
@@ -158,14 +158,17 @@ def _response(head: dict[str, Any], outputs: list[tuple[str, Array, bool]]) -> R
 
 
 async def index(request: Request) -> Response:
-    """All models and whether they take requests."""
+    """All models and whether they take requests; with `ready` in the body those that do."""
     registry = registry_of(request)
+    fields = Fields(parsed(await body_of(request) or b"{}"))
+    only_ready = fields.flag("ready")
+    fields.check_all_read()
     loaded = [{"name": w.name, "version": VERSION, "state": "READY" if w.ready else "UNAVAILABLE",
                "reason": "" if w.ready else w.reason or w.state} for w in registry]
-    names = {row["name"].partition(".")[0] for row in loaded} | {row["name"] for row in loaded}
+    there = {registry.path_name(w.name) for w in registry}
     gone = [{"name": n, "version": VERSION, "state": "UNAVAILABLE", "reason": "unloaded"} for n in registry.paths
-            if n not in names]
-    return JSONResponse([*loaded, *gone])
+            if n not in there]
+    return JSONResponse([row for row in (*loaded, *gone) if row["state"] == "READY" or not only_ready])
 
 
 async def load(request: Request) -> Response:
@@ -183,7 +186,7 @@ async def unload(request: Request) -> Response:
 
 
 async def _no_parameters(request: Request) -> None:
-    if body := await request.body():
+    if body := await body_of(request):
         fields = Fields(parsed(body))
         if fields.has("parameters"):
             parameters = fields.inner("parameters")

@@ -34,12 +34,17 @@ def registry_of(request: Request) -> Registry:
     return found
 
 
-async def fields_of(request: Request) -> Fields:
-    """The fields of the body."""
+async def body_of(request: Request) -> bytes:
+    """The body; a client may go away while it sends one."""
     try:
-        return Fields(parsed(await request.body()))
+        return await request.body()
     except ClientDisconnect:
         raise ApiError(499, "the client has gone away") from None
+
+
+async def fields_of(request: Request) -> Fields:
+    """The fields of the body."""
+    return Fields(parsed(await body_of(request)))
 
 
 async def models(request: Request) -> Response:

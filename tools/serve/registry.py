@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mlc.ir.diag import UserError
 from mlc.tools.serve.errors import ApiError
 from mlc.tools.serve.functions import FunctionWorker, functions_of
 from mlc.tools.serve.worker import LanguageWorker, Limits
@@ -34,7 +35,11 @@ class Registry:
         """Begin to load all models, once."""
         if not self._workers:
             for name, path in self.paths.items():
-                self._workers |= {w.name: w for w in self._started(name, path)}
+                for worker in self._started(name, path):
+                    if worker.name in self._workers:
+                        raise UserError(f"two models have the name {worker.name}", code="MLC0921",
+                                        hint="give one of them another name: NAME=PATH")
+                    self._workers[worker.name] = worker
 
     def _started(self, name: str, path: str) -> list[Worker]:
         workers: list[Worker] = []
@@ -48,6 +53,10 @@ class Registry:
 
     def __iter__(self) -> Iterator[Worker]:
         return iter(list(self._workers.values()))
+
+    def path_name(self, name: str) -> str | None:
+        """The name that the command line gives to the folder or file of a model, or of a module with this function."""
+        return max((n for n in self.paths if name == n or name.startswith(f"{n}.")), key=len, default=None)
 
     def find(self, name: str) -> Worker:
         """The model of a name."""
@@ -90,8 +99,8 @@ class Registry:
 
     async def load(self, name: str) -> None:
         """Load a model anew; requests go to the one before until the new one is ready, which ends its own."""
-        root = name if name in self.paths else name.partition(".")[0]
-        if root not in self.paths:
+        root = self.path_name(name)
+        if root is None:
             raise ApiError(404, f"there is no model {name[:80]!r} in the repository", "model", "model_not_found")
         if root in self._loading:
             raise ApiError(409, f"{root} is being loaded already", "model")
@@ -104,11 +113,10 @@ class Registry:
             self._loading.discard(root)
         if failed := next((w for w in workers if w.state == "failed"), None):
             raise ApiError(400, f"{name} cannot be loaded: {failed.reason}", "model")
-        for worker in workers:
-            before = self._workers.pop(worker.name, None)
-            self._workers[worker.name] = worker
-            if before is not None:
-                self._leave(before)
+        before = [w for w in self if self.path_name(w.name) == root]
+        self._workers = {n: w for n, w in self._workers.items() if w not in before} | {w.name: w for w in workers}
+        for worker in before:
+            self._leave(worker)
 
     def unload(self, name: str) -> None:
         """Take a model away; the requests that it has are answered."""

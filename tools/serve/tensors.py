@@ -36,6 +36,8 @@ class Input:
             self.size = parameters.integer("binary_data_size", 0, 1 << 40)
             parameters.check_all_read()
         self.data = fields.any("data")
+        if self.size is not None and self.data is not None:
+            raise wrong(fields.path("data"), f"{fields.path('data')} is given beside binary_data_size")
         fields.check_all_read()
 
     def array(self, wanted: Described, binary: bytes | None) -> Array:
@@ -57,27 +59,33 @@ class Input:
         return self._of_list(dtype, count, place)
 
     def _of_list(self, dtype: np.dtype[Any], count: int, place: str) -> Array:
-        flat = _flat(self.data, count, place)
+        flat = _flat(self.data, self.shape, place)
         allowed: Any = bool if dtype.kind == "b" else int if dtype.kind in "iu" else (int, float)
         if any(not isinstance(x, allowed) or (isinstance(x, bool) and allowed is not bool) for x in flat):
             raise ApiError(400, f"{place} has data that is not of {self.datatype}")
         try:
-            return np.array(flat, dtype).reshape(self.shape)
-        except (ValueError, OverflowError):
+            with np.errstate(over="raise"):
+                out = np.array(flat, dtype).reshape(self.shape)
+        except (ValueError, OverflowError, FloatingPointError):
             raise ApiError(400, f"{place} has data that is not of {self.datatype}") from None
+        if dtype.kind == "f" and not np.isfinite(out).all():        # of numbers that JSON has, and the type has not
+            raise ApiError(400, f"{place} has numbers that are too large for {self.datatype}")
+        return out
 
 
-def _flat(data: Any, count: int, place: str) -> list[Any]:
+def _flat(data: Any, shape: tuple[int, ...], place: str) -> list[Any]:
     """The elements of nested lists, which may be nested as the shape says or not at all."""
     if not isinstance(data, list):
         raise ApiError(400, f"{place} has no data")
-    while isinstance(data, list) and data and isinstance(data[0], list):
-        if any(not isinstance(part, list) for part in data):
-            raise ApiError(400, f"{place} has data of several depths")
-        data = [x for part in data for x in part]
-    if len(data) != count:
-        raise ApiError(400, f"{place} has {len(data)} elements, and its shape says {count}")
-    return list(data)
+    count, elements = math.prod(shape), data
+    if any(isinstance(part, list) for part in data):
+        for n in shape[1:]:
+            if any(not isinstance(part, list) or len(part) != n for part in elements):
+                raise ApiError(400, f"{place} has data that is not nested as its shape {list(shape)} says")
+            elements = [x for part in elements for x in part]
+    if len(elements) != count:
+        raise ApiError(400, f"{place} has {len(elements)} elements, and its shape says {count}")
+    return list(elements)
 
 
 def as_bytes(x: Array) -> bytes:
