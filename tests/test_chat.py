@@ -51,7 +51,10 @@ def test_texts_go_on(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("words, code", [
     (["chat", "no-such-folder"], "MLC0910"), (["chat", "FOLDER"], "MLC0914"), (["generate", "FOLDER", "x"], "MLC0913"),
-    (["generate", "FOLDER", "x", "--logprobs", "1"], "MLC0391"), (["chat", ASSISTANT, "--top-p", "2", "--prompt", "x"],
+    (["generate", "FOLDER", "x", "--logprobs", "1"], "MLC0391"),
+    (["generate", ASSISTANT, "x", "--stats", "--json"], "MLC0391"),
+    (["generate", ASSISTANT, "x", "y", "--stats"], "MLC0391"),
+    (["chat", ASSISTANT, "--top-p", "2", "--prompt", "x"],
                                                                  "MLC0916")])
 def test_errors(words: list[str], code: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     folder = str(write_folder({**CASES["gpt2"], "n_layer": 1}, tmp_path))

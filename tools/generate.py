@@ -45,6 +45,10 @@ def searched(options: argparse.Namespace) -> dict[str, Any]:
 def main(options: argparse.Namespace) -> int:
     if options.logprobs is not None and not options.json:
         raise report.usage_error("--logprobs goes with --json", "add --json", "MLC0391")
+    whole = options.json or len(options.prompts) > 1 or options.num_beams != 1
+    if options.stats and whole:
+        raise report.usage_error("--stats is of one text that is shown as it is written",
+                                 "leave out --stats, or --json, --num-beams and all texts but one", "MLC0391")
     started = time.perf_counter()
     from mlc import models
     model = models.load(options.model, integer_products=options.integer_products, cache_dtype=options.cache_dtype)
@@ -52,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
     from mlc.models.language_model import draft_named
     draft = draft_named(options.draft)
     prompts = [sys.stdin.read() if p == "-" else p for p in options.prompts]
-    if options.json or len(prompts) > 1 or options.num_beams != 1:
+    if whole:
         for found in model.generate(prompts, draft, logprobs=options.logprobs, **searched(options)):
             print(json.dumps(asdict(found)) if options.json else found.text)
         return OK
