@@ -49,6 +49,23 @@ def test_all_reduce(op: ReduceOp, want: list[float], background: bool) -> None:
     assert ranks(3, work) == [want] * 3
 
 
+def test_means_of_16_bits_are_rounded_once() -> None:
+    xs = [np.concatenate([[40000.0], np.random.default_rng(r).standard_normal(200)]).astype(np.float16)
+          for r in range(3)]
+
+    def work(rank: int) -> Any:
+        x, part = mlc.tensor(xs[rank]), mlc.zeros(67, dtype=mlc.float16)
+        dist.reduce_scatter_tensor(part, x, ReduceOp.AVG)
+        dist.all_reduce(x, ReduceOp.AVG)
+        return x.numpy(), part.numpy()
+
+    wide = (xs[0].astype(np.float32) + xs[1]) + xs[2]
+    want = (wide / np.float32(3)).astype(np.float16)
+    for rank, (mean, part) in enumerate(ranks(3, work)):
+        np.testing.assert_array_equal(mean, want)
+        np.testing.assert_array_equal(part, want[67 * rank: 67 * rank + 67])
+
+
 def test_integers_and_bools() -> None:
     def work(rank: int) -> Any:
         x, y, z = mlc.tensor([6, 3]) + rank, mlc.tensor([rank == 0, False]), mlc.tensor([6, 3]) + rank
@@ -219,6 +236,9 @@ def test_a_rank_that_fails_ends_work_in_the_background() -> None:
     ("MLC0974", lambda: dist.init_process_group()),
     ("MLC0974", lambda: dist.send(mlc.ones(2), dist.get_rank())),
     ("MLC0974", lambda: dist.all_to_all_single(mlc.ones(3), mlc.ones(3))),
+    ("MLC0974", lambda: dist.all_to_all_single(mlc.tensor(0.0), mlc.tensor(1.0))),
+    ("MLC0974", lambda: dist.all_to_all_single(mlc.zeros(2), mlc.arange(2.0), [3, -1], [3, -1])),
+    ("MLC0974", lambda: dist.all_reduce(mlc.ones(1), "sum")),  # type: ignore[arg-type]
     ("MLC0976", lambda: dist.recv(mlc.ones(2))),
     ("MLC0976", lambda: dist.all_reduce(mlc.ones(2).to_sparse())),
     ("MLC0976", lambda: dist.all_reduce(np.ones(2))),  # type: ignore[arg-type]
@@ -346,6 +366,28 @@ def test_unused_parameters() -> None:
     for a, b in ranks(2, work):
         np.testing.assert_allclose(a[0], X.sum(0) / 2, rtol=1e-5)
         np.testing.assert_allclose(b[0], X.sum(0) / 2, rtol=1e-5)
+
+
+def test_parameters_of_a_static_graph_may_be_unused() -> None:
+    def work(rank: int) -> Any:
+        m = Branches()
+        DistributedDataParallel(m, static_graph=True)(mlc.tensor(X), False).sum().backward()
+        return m.b.weight.grad is None, gradient(m.a.weight)
+
+    for unused, a in ranks(2, work):
+        assert unused
+        np.testing.assert_allclose(a[0], X.sum(0), rtol=1e-5)
+
+
+def test_one_rank_may_evaluate_alone() -> None:
+    def work(rank: int) -> None:
+        model = DistributedDataParallel(nn.BatchNorm1d(6)).eval()
+        with mlc.no_grad():
+            model(mlc.tensor(X))
+            if rank == 0:
+                model(mlc.tensor(X))
+
+    ranks(2, work, timeout=2)
 
 
 def test_a_parameter_without_a_gradient_is_named() -> None:

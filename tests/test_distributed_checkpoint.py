@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,6 +17,11 @@ from mlc.ir import files
 from mlc.ir.diag import UserError
 
 pytestmark = pytest.mark.usefixtures("execution")
+
+
+class Pair(NamedTuple):
+    weight: mlc.Tensor
+    steps: int
 
 
 def state(scale: float) -> dict[str, Any]:
@@ -70,6 +75,33 @@ def test_a_writer_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytes
         save(2, tmp_path / "step-1")
     assert isinstance(caught.value.__cause__, dist.RankError) and caught.value.__cause__.code == "MLC0977"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_published_is_an_error_on_all_ranks(tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    def work(rank: int) -> None:
+        dist.init_process_group(timeout=10)
+        with pytest.raises(UserError, match=r"MLC0393.*No space left"):
+            checkpoint.save({"w": mlc.ones(2)}, tmp_path / "step-1")
+        dist.barrier()                                     # the ranks go on together
+
+    monkeypatch.setattr(checkpoint, "publish_folder", full)
+    threads.run(2, work)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_named_tuples_are_read_as_such(tmp_path: Path) -> None:
+    checkpoint.save({"s": Pair(mlc.ones(2), 3)}, tmp_path / "step-1")
+    found = checkpoint.load({"s": Pair(mlc.zeros(2), 0)}, tmp_path / "step-1")["s"]
+    assert isinstance(found, Pair) and found.steps == 3 and found.weight.tolist() == [1.0, 1.0]
+
+
+def test_there_is_no_checkpoint_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert checkpoint.latest(tmp_path / "file") is None
 
 
 def test_an_existing_folder_is_kept(tmp_path: Path) -> None:

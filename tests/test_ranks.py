@@ -11,7 +11,7 @@ import pytest
 
 import mlc
 from mlc import distributed as dist
-from mlc.backends.transport import threads
+from mlc.backends.transport import gloo, launchers, threads
 from mlc.tools import ranks
 from mlc.tools.cli import main
 from tests.test_examples import example
@@ -148,3 +148,21 @@ def test_torchrun(how: str, wanted: str, program: Path) -> None:
     assert done.returncode == bool(wanted), done.stderr
     assert done.stdout.count("gloo [4.0, 4.0, 4.0]") == 2 * (not wanted)
     assert wanted in done.stderr and "terminate called" not in done.stderr
+
+
+def test_characters_that_reads_divide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "a" + "é" * 40000 + "\n"
+    (tmp_path / "printed").write_text(text, encoding="utf-8")
+    with open(tmp_path / "printed", "rb") as printed:
+        ranks._forward(printed)
+    assert capsys.readouterr().out == text
+
+
+def test_torchrun_that_another_launcher_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PMI_RANK": "0", "RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "localhost",
+                        "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(launchers, "check_installed", lambda backend: None)
+    monkeypatch.setattr(gloo, "GlooTransport", lambda timeout, **given: "gloo")
+    found: object = launchers.join(None, 1.0)
+    assert found == "gloo"

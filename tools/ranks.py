@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import os
 import shutil
@@ -94,10 +95,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _forward(output: IO[bytes]) -> None:
     """Pass on what the ranks print, without the launcher's own words about one that has died."""
+    text = codecs.getincrementaldecoder("utf-8")("replace")          # a read may end within a character
     while chunk := os.read(output.fileno(), 1 << 16):
         before, banner, _ = chunk.partition(_BANNER)
-        sys.stdout.write(before.rstrip(b"=\n").decode("utf-8", "replace") if banner else
-                         chunk.decode("utf-8", "replace"))
+        sys.stdout.write(text.decode(before.rstrip(b"=\n") if banner else chunk))
         sys.stdout.flush()
         if banner:
             while os.read(output.fileno(), 1 << 16):

@@ -15,14 +15,14 @@ from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.transport import Array
 from mlc.dialects import arith
 
-KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
-"""The generic names of `mlc.dialects.combining.CombiningKind` that collectives have."""
+KINDS = ("add", "mean", "mul", "max", "min", "and", "or", "xor")
+"""The generic names of `mlc.dialects.combining.CombiningKind` that collectives have, and the mean of floats."""
 
 
 def check_kind(kind: str, dtype: np.dtype[Any]) -> None:
     """RankError if elements of this type cannot be combined so."""
-    numbers = {"add", "mul"}
-    allowed = {"b": {"and", "or", "xor", "max", "min"}, "i": set(KINDS), "u": set(KINDS), "f": {*numbers, "max", "min"},
+    numbers, integers = {"add", "mean", "mul"}, {*KINDS} - {"mean"}
+    allowed = {"b": {"and", "or", "xor", "max", "min"}, "i": integers, "u": integers, "f": {*numbers, "max", "min"},
                "c": numbers}[_family(dtype)]
     if kind not in allowed:
         raise RankError(f"{kind} does not combine elements of {dtype}", code="MLC0973",
@@ -36,15 +36,20 @@ def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def fold(pieces: Iterator[Array], kind: str, dtype: np.dtype[Any], out: Array | None = None) -> Array:
-    """((x0 + x1) + x2) + ... of equally shaped arrays, which are asked for one by one; into `out`, if it is given."""
-    into = accumulator(dtype)
+    """((x0 + x1) + x2) + ... of equally shaped arrays, which are asked for one by one; into `out`, if it is given.
+
+    A mean is that of the sum, divided before it is rounded.
+    """
+    into, count = accumulator(dtype), 1
     left = next(pieces).astype(into, copy=False)
     result = out if out is not None and out.dtype == into else np.empty(left.shape, into)
     for piece in pieces:
         _COMBINE[kind, _family(into)](left, piece.astype(into, copy=False), result)
-        left = result
+        left, count = result, count + 1
     if left is not result:
         result[...] = left
+    if kind == "mean":
+        np.divide(result, count, out=result, dtype=into)
     if out is None or result is out:
         return result.astype(dtype, copy=False)
     out[...] = result
@@ -75,7 +80,7 @@ def _exact(f: Callable[[Any, Any], Any]) -> Callable[[Array, Array, Array], None
     return combine
 
 
-_UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and,
-           "or": np.bitwise_or, "xor": np.bitwise_xor}
+_UFUNCS = {"add": np.add, "mean": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
+           "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _COMBINE = {(kind, family): _by_ufunc(ufunc) for kind, ufunc in _UFUNCS.items() for family in "biufc"} | {
     ("max", "f"): _exact(arith.MaximumF.f), ("min", "f"): _exact(arith.MinimumF.f)}

@@ -59,7 +59,8 @@ def join(backend: str | None, timeout: float, **given: object) -> Transport:
     given    rank, world_size, init_method, store, for a process that no launcher started: gloo's
     """
     if backend is None:
-        backend = "mpi" if by_mpi() and not given else "gloo" if by_torchrun() or given else None
+        nearer = "TORCHELASTIC_RUN_ID" in os.environ       # torchrun, which another launcher may have started
+        backend = "mpi" if by_mpi() and not given and not nearer else "gloo" if by_torchrun() or given else None
     if backend is None:
         raise RankError("this process is not one of several: neither MPI's launcher nor torchrun started it",
                         code="MLC0975", hint="start it by mlc run --ranks 4 train.py, mpiexec -n 4 python train.py, or "

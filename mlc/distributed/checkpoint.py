@@ -104,18 +104,21 @@ def save(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str], p
     parts: list[Any] = [share] * size
     if group is not None:
         all_gather_object(parts, share, group)
+    failed: list[Any] = [None]
     try:
         manifest = _joined(parts, target)
         if rank == 0:
             write_whole(temporary / MANIFEST, [json.dumps(manifest, indent=1).encode()])
             publish_folder(temporary, target)
     except OSError as error:
-        raise not_written(target, error) from None
+        failed = [(error.errno, error.strerror)]
     finally:
         if rank == 0:
             shutil.rmtree(temporary, ignore_errors=True)   # there only if it could not be published
     if group is not None:
-        all_gather_object([None] * size, None, group)      # whoever goes on finds it
+        broadcast_object_list(failed, group=group, group_src=0)      # whoever goes on finds it
+    if failed[0] is not None:
+        raise not_written(target, OSError(*failed[0])) from None
 
 
 def _joined(parts: list[Any], target: Path) -> dict[str, Any]:
@@ -159,7 +162,8 @@ def load(state_dict: Mapping[str, Any], checkpoint_id: str | os.PathLike[str]) -
         The state, with the values of the checkpoint in place of those that are no tensors.
 
     Raises:
-        RankError: There is no checkpoint, it is damaged, or has other names or shapes than the state (MLC0977).
+        RankError: There is no checkpoint, it is damaged, or lacks a name of the state, or its tensor has another shape
+            (MLC0977). What the state does not name is not read.
 
     Example:
         >>> import tempfile
@@ -209,6 +213,9 @@ def latest(folder: str | os.PathLike[str]) -> Path | None:
     Returns:
         Its path; None if there is no checkpoint.
 
+    Raises:
+        RankError: The folder cannot be read (MLC0977).
+
     Example:
         >>> import tempfile
         >>> mlc.distributed.checkpoint.latest(tempfile.mkdtemp()) is None
@@ -217,8 +224,10 @@ def latest(folder: str | os.PathLike[str]) -> Path | None:
     try:
         steps = [(int(match[1]), path) for path in Path(folder).iterdir()
                  if (match := _STEP.fullmatch(path.name)) and (path / MANIFEST).is_file()]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise RankError(f"{folder} cannot be read: {error.strerror}", code="MLC0977", loc=user_loc()) from None
     return max(steps)[1] if steps else None
 
 
@@ -315,5 +324,6 @@ def _filled(x: Any, found: Mapping[str, Any], path: tuple[Any, ...]) -> Any:
     if isinstance(x, Mapping):
         return {key: _filled(child, found, (*path, key)) for key, child in x.items()}
     if isinstance(x, list | tuple):
-        return type(x)([_filled(child, found, (*path, i)) for i, child in enumerate(x)])
+        children = [_filled(child, found, (*path, i)) for i, child in enumerate(x)]
+        return type(x)(*children) if hasattr(x, "_fields") else type(x)(children)
     return found[_key(path)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.backends.transport.errors import RankError
 from mlc.distributed.calls import (
     Collective,
     array_of,
@@ -18,8 +19,9 @@ from mlc.distributed.calls import (
     write_all,
 )
 from mlc.distributed.groups import Timeout, resolved, seconds
-from mlc.distributed.reduction import ReduceOp
+from mlc.distributed.reduction import ReduceOp, check_op
 from mlc.distributed.work import Work
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 
 
@@ -52,7 +54,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     if not member("all_reduce", group):
         return None
     x = target(tensor, "all_reduce")
-    op.check(x)
+    check_op(op, x)
     call = Collective("all_reduce", group, f"{op.name}, {type_text(x)}", x)
     return call.run(call.place.all_reduce(x, op), lambda result: write(tensor, result), async_op, agreed=True)
 
@@ -160,7 +162,7 @@ def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: ReduceOp = 
         return None
     into, xs = target(output, "reduce_scatter"), [array_of(x, "reduce_scatter") for x in input_list]
     check_like("reduce_scatter", xs, [(into.dtype, into.shape)] * resolved(group).size())
-    op.check(into)
+    check_op(op, into)
     call = Collective("reduce_scatter", group, f"{op.name}, {types_text(xs)}", into, *xs)
     return call.run(call.place.reduce_scatter(xs, op), lambda result: write(output, result), async_op)
 
@@ -199,7 +201,7 @@ def reduce_scatter_tensor(output: Tensor, input: Tensor, op: ReduceOp = ReduceOp
     into, x, n = target(output, name), array_of(input, name), resolved(group).size()
     whole = (n * into.shape[0], *into.shape[1:]) if into.ndim else (n,)
     check_like(name, [x], [(into.dtype, (n, *into.shape) if x.shape == (n, *into.shape) else whole)])
-    op.check(x)
+    check_op(op, x)
     call = Collective(name, group, f"{op.name}, {type_text(x)}", into, x)
     return call.run(call.place.reduce_scatter_rows(x, into.shape, op), lambda result: write(output, result), async_op)
 
@@ -277,6 +279,9 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequenc
         return None
     name = "all_to_all_single"
     into, x, n = target(output, name), array_of(input, name), resolved(group).size()
+    if not into.ndim or not x.ndim:
+        raise RankError(f"{name}: a 0-d tensor has no rows", code="MLC0974", loc=user_loc(),
+                        hint="give tensors of at least one dimension")
     check_like(name, [x], [(into.dtype, (*x.shape[:1], *into.shape[1:]))])
     sent, received = _rows(name, x, input_split_sizes, n), _rows(name, into, output_split_sizes, n)
     call = Collective(name, group, f"{x.dtype}{['_', *x.shape[1:]]}", into, x)
@@ -286,6 +291,9 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequenc
 def _rows(name: str, x: Any, sizes: Sequence[int] | None, count: int) -> Sequence[int]:
     """The rows of a tensor for each rank, or from each."""
     sizes = sizes or [x.shape[0] // count] * count
+    if any(n < 0 for n in sizes):
+        raise RankError(f"{name}: split sizes {list(sizes)}", code="MLC0974", loc=user_loc(),
+                        hint="give each rank 0 rows or more")
     check_count(f"{name}: split sizes", sizes, count)
     check_like(f"{name} in parts of {list(sizes)}", [x], [(x.dtype, (sum(sizes), *x.shape[1:]))])
     return sizes

@@ -75,7 +75,7 @@ class OnHost:
         self._at = call.transport, call.ranks
 
     def all_reduce(self, x: Array, op: ReduceOp) -> Callable[[], Array]:
-        return lambda: op.finish(self._call.all_reduce(x, op.kind), len(self._call.ranks))
+        return lambda: self._call.all_reduce(x, op.kind)
 
     def all_gather(self, x: Array) -> Callable[[], list[Array]]:
         return lambda: collectives.all_gather(*self._at, x, *self._order)
@@ -84,7 +84,7 @@ class OnHost:
         return lambda: np.stack(self.all_gather(x)())
 
     def reduce_scatter(self, xs: Sequence[Array], op: ReduceOp) -> Callable[[], Array]:
-        return lambda: op.finish(collectives.reduce_scatter(*self._at, xs, op.kind, *self._order), len(xs))
+        return lambda: collectives.reduce_scatter(*self._at, xs, op.kind, *self._order)
 
     def reduce_scatter_rows(self, x: Array, shape: Shape, op: ReduceOp) -> Callable[[], Array]:
         return self.reduce_scatter(list(np.ascontiguousarray(x).reshape(len(self._call.ranks), *shape)), op)
@@ -106,10 +106,7 @@ class OnHost:
         return work
 
     def reduce(self, x: Array, op: ReduceOp, root: int) -> Callable[[], Array | None]:
-        def work() -> Array | None:
-            found = rooted.reduce(*self._at, x, op.kind, root, *self._order)
-            return None if found is None else op.finish(found, len(self._call.ranks))
-        return work
+        return lambda: rooted.reduce(*self._at, x, op.kind, root, *self._order)
 
     def gather(self, x: Array, root: int) -> Callable[[], list[Array]]:
         return lambda: rooted.gather(*self._at, x, root, *self._order)
@@ -147,7 +144,7 @@ class OnGpu:
 
     def all_reduce(self, x: DeviceArray, op: ReduceOp) -> Callable[[], DeviceArray]:
         out = self._like(x)
-        work = self._work(self._nccl.all_reduce(x, out, op.gpu_kind), out, [x, out])
+        work = self._work(self._nccl.all_reduce(x, out, op.kind), out, [x, out])
         return lambda: self._call.agreed(work)
 
     def all_gather(self, x: DeviceArray) -> Callable[[], list[DeviceArray]]:
@@ -167,7 +164,7 @@ class OnGpu:
 
     def reduce_scatter_rows(self, x: DeviceArray, shape: Shape, op: ReduceOp) -> Callable[[], DeviceArray]:
         out = self._memory.empty(shape, x.dtype)
-        return self._work(self._nccl.reduce_scatter(x, out, op.gpu_kind), out, [x, out])
+        return self._work(self._nccl.reduce_scatter(x, out, op.kind), out, [x, out])
 
     def all_to_all(self, xs: Sequence[DeviceArray], shapes: Sequence[Shape]) -> Callable[[], list[DeviceArray]]:
         outs = [self._memory.empty(shape, xs[0].dtype) for shape in shapes]
@@ -187,7 +184,7 @@ class OnGpu:
     def reduce(self, x: DeviceArray, op: ReduceOp, root: int) -> Callable[[], DeviceArray | None]:
         out = self._like(x)
         result = out if self._nccl.position == root else None
-        return self._work(self._nccl.reduce(x, out, op.gpu_kind, root), result, [x, out])
+        return self._work(self._nccl.reduce(x, out, op.kind, root), result, [x, out])
 
     def gather(self, x: DeviceArray, root: int) -> Callable[[], list[DeviceArray]]:
         outs = [self._like(x) for _ in self._call.ranks] if self._nccl.position == root else []

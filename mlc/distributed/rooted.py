@@ -19,7 +19,7 @@ from mlc.distributed.calls import (
     write,
     write_all,
 )
-from mlc.distributed.reduction import ReduceOp
+from mlc.distributed.reduction import ReduceOp, check_op
 from mlc.distributed.work import Work
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
@@ -94,7 +94,7 @@ def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, 
     if not member("reduce", group):
         return None
     x = target(tensor, "reduce")
-    op.check(x)
+    check_op(op, x)
     call = Collective("reduce", group, f"{op.name}, {type_text(x)}, dst={dst if group_dst is None else group_dst}", x)
     root = position_of(call, "dst", dst, group_dst)
     return call.run(call.place.reduce(x, op, root), lambda found: None if found is None else write(tensor, found),

@@ -35,7 +35,8 @@ class DistributedDataParallel(Module):
         device_ids: None, or the one GPU that the model is on.
         output_device: None, or that GPU.
         dim: Not used.
-        broadcast_buffers: Whether rank 0's buffers are given to all before each forward.
+        broadcast_buffers: Whether rank 0's buffers are given to all before a forward, unless the forward before was
+            one without gradients, or within `no_sync`: so one rank alone may evaluate several batches.
         init_sync: Whether the ranks compare their models, and get the parameters and buffers of rank 0 now.
         process_group: The group; None for all ranks.
         bucket_cap_mb: Size of a bucket in MiB; None for 25. The first one has 1 at most.
@@ -43,7 +44,7 @@ class DistributedDataParallel(Module):
             that is an error, which names them.
         check_reduction: Not used.
         gradient_as_bucket_view: Not used: gradients are parts of the buckets in any case, and copies on a GPU.
-        static_graph: Not used.
+        static_graph: Whether all passes are alike; parameters may then have no gradient, as in PyTorch.
 
     Returns:
         A module with the model as `module`, which takes the same arguments.
@@ -72,7 +73,7 @@ class DistributedDataParallel(Module):
         self.module = module
         self.process_group = resolved(process_group)
         self.broadcast_buffers = broadcast_buffers
-        self.require_backward_grad_sync = True
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
         found = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not found:
             raise RankError("DistributedDataParallel: no parameter of the model requires a gradient", code="MLC0979",
@@ -89,7 +90,7 @@ class DistributedDataParallel(Module):
             self._give([*module.parameters(), *self._common_buffers()])
         cap = 25.0 if bucket_cap_mb is None else bucket_cap_mb
         self._reducer = Reducer([name for name, _ in found], [p for _, p in found], self.process_group,
-                                int(cap * (1 << 20)), find_unused_parameters)
+                                int(cap * (1 << 20)), find_unused_parameters or static_graph)
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """Call the model, and have the next backward average the gradients.
@@ -107,8 +108,9 @@ class DistributedDataParallel(Module):
         if state.trace is not None:
             raise UserError("DistributedDataParallel is called while a function is recorded", code="MLC0976",
                             loc=user_loc(), hint="compile the model in it: DistributedDataParallel(mlc.compile(model))")
-        if self.require_backward_grad_sync and self.broadcast_buffers:
+        if self.require_forward_param_sync and self.broadcast_buffers:
             self._give(self._common_buffers())
+        self.require_forward_param_sync = mode.enabled and self.require_backward_grad_sync
         if mode.enabled:
             self._reducer.expect(self.require_backward_grad_sync)
         return self.module(*args, **keywords)
