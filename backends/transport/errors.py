@@ -45,7 +45,8 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def timed_out(name: str, missing: Iterable[int]) -> RankError:
+    """The error of a call that has not ended in time, because of ranks, if they are known."""
     missing = sorted(missing)
-    return RankError(f"{name}: {ranks_text(missing)} {'has' if len(missing) == 1 else 'have'} not answered in time",
-                     code="MLC0971", ranks=missing,
+    late = f"{name}: {ranks_text(missing)} {'has' if len(missing) == 1 else 'have'} not answered in time"
+    return RankError(late if missing else f"{name} has not ended in time", code="MLC0971", ranks=missing,
                      hint="all ranks of the group have to make the same calls; a longer timeout gives slow ones time")

@@ -91,7 +91,10 @@ class Receive:
 
     def done(self) -> bool:
         with self.mailbox.changed:
-            return self.finished or self.message is not None
+            if self.finished or self.message is not None:
+                return True
+            self.mailbox.check(self.source)
+            return False
 
     def wait(self, timeout: float | None = None) -> None:
         box, end = self.mailbox, None if timeout is None else time.monotonic() + timeout

@@ -238,6 +238,7 @@ def wait_all(name: str, requests: dict[int, Request], deadline: float) -> None:
         except TimeoutError:
             if missing := [rank for rank, r in requests.items() if not r.done()]:
                 raise timed_out(name, missing) from None
+            request.wait(0.0)                              # it came just now, and is not in its memory yet
 
 
 def as_bytes(array: Array) -> NDArray[np.uint8]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,7 +31,7 @@ R = TypeVar("R")
 class Collective:
     """One call of a collective: its name with the types of its tensors, its line, group and place in the order.
 
-    Made in the thread of the caller, it takes the next tag of the group; its work may be done in another thread.
+    Made in the thread of the caller; its work may be done in another thread. A call that is refused takes no place.
 
     place  where its tensors are
     """
@@ -45,9 +45,13 @@ class Collective:
         self.group, self.text, self.loc = resolved(group), f"{name}({details})" + " on GPUs" * on_gpu, user_loc()
         self.transport: Transport = self.group.transport
         self.ranks = self.group.ranks
-        self.tag = self.transport.next_tag(self.ranks)
         self.timeout = self.group.timeout
         self.place: Place = OnGpu(self, arrays[0]) if on_gpu else OnHost(self)
+
+    @cached_property
+    def tag(self) -> int:
+        """The place among the calls of the group, which it takes when nothing can refuse it any more."""
+        return self.transport.next_tag(self.ranks)
 
     def all_reduce(self, x: Array, kind: str) -> Array:
         """The combination of the arrays of all ranks, which are sent while the ranks agree: one delay less."""
@@ -64,6 +68,7 @@ class Collective:
         NCCL does things in the order in which they are submitted, which is the same on all ranks only if calls do not
         overtake those in the background.
         """
+        self.tag  # noqa: B018 - is taken in the order of the calls, whichever thread does the work
         if not agreed:
             work = partial(self.agreed, work)
 
@@ -135,7 +140,8 @@ def array_of(x: Any, name: str) -> Any:
 def target(x: Any, name: str) -> Any:
     """The elements of a tensor that the collective will write to."""
     found = array_of(x, name)
-    check_writable(x)
+    with GradMode(False):                                  # nothing is recorded: parameters may be written to
+        check_writable(x)
     return found
 
 

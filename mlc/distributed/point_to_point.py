@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.cuda.memory import DeviceArray
-from mlc.backends.transport.errors import RankError
+from mlc.backends.transport.errors import RankError, timed_out
 from mlc.backends.transport.gpu_messages import Direction, direction
 from mlc.backends.transport.nccl import Submitted, communicators
 from mlc.backends.transport.pending import Handle
@@ -69,7 +71,7 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
         for request in requests:
             wait_for("send", to, request, t.deadline(timeout))
 
-    return Work(_Message(_all_done(requests), complete), lambda _: None)
+    return Work(_Message(to, requests, complete), lambda _: None)
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0,
@@ -127,7 +129,7 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
             wait_for("recv", source, content, t.deadline(chosen.timeout))
         return into
 
-    return Work(_Message(_all_done([announced, content]), complete), lambda found: write(tensor, found))
+    return Work(_Message(source, [announced, content], complete), lambda found: write(tensor, found))
 
 
 def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
@@ -202,6 +204,9 @@ class P2POp:
     Returns:
         The description of the message.
 
+    Raises:
+        RankError: `op` is neither of these (MLC0974).
+
     Example:
         >>> mlc.distributed.P2POp(mlc.distributed.isend, mlc.ones(2), 1).peer
         1
@@ -209,6 +214,8 @@ class P2POp:
 
     def __init__(self, op: Callable[..., Work | None], tensor: Tensor, peer: int | None = None, group: Any = None,
                  tag: int = 0, group_peer: int | None = None) -> None:
+        if op not in (isend, irecv):
+            raise RankError(f"a message is started by isend or irecv, and op is {op!r}", code="MLC0974", loc=user_loc())
         self.op, self.tensor, self.peer = op, tensor, peer
         self.group, self.tag, self.group_peer = group, tag, group_peer
 
@@ -242,23 +249,27 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
 
 
 class _Message(Handle[Any]):
-    """A message on its way, which whoever waits completes; `arrived` says whether there is nothing to wait for."""
+    """A message on its way to or from a rank, which whoever waits completes, once its requests are done or too late."""
 
-    def __init__(self, arrived: Callable[[], bool], complete: Callable[[], Any]) -> None:
+    def __init__(self, other: int, requests: Sequence[Request], complete: Callable[[], Any]) -> None:
         super().__init__("message", complete)
-        self._arrived = arrived
+        self._other, self._requests = other, requests
 
     def done(self) -> bool:
-        return super().done() or self._arrived()
+        try:
+            return super().done() or all(request.done() for request in self._requests)
+        except RankError:                                  # which `wait` raises
+            return True
 
     def wait(self, timeout: float | None = None) -> Any:
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while timeout is not None and not self.done():
+            if time.monotonic() > end:
+                raise timed_out("message", [self._other])
+            time.sleep(1e-4)
         if not super().done():
             self.run()
-        return super().wait(timeout)
-
-
-def _all_done(requests: Sequence[Request]) -> Callable[[], bool]:
-    return lambda: all(request.done() for request in requests)
+        return super().wait()
 
 
 @contextmanager
@@ -314,6 +325,8 @@ def _tag(tag: int, group: Any) -> int:
 def _other(what: str, group: Any, rank: int | None, position: int | None) -> int:
     """The number in the job of the other rank of a message."""
     chosen = resolved(group)
+    if rank is not None and position is not None:
+        raise RankError(f"give {what} or group_{what}, not both", code="MLC0974", loc=user_loc())
     if position is not None:
         rank = get_global_rank(chosen, position)
     if rank is None:

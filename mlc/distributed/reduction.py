@@ -16,8 +16,9 @@ class ReduceOp:
     """An operation of `all_reduce`, `reduce` and `reduce_scatter`; `AVG` is of floats.
 
     Sums, means and products are taken in the order of the ranks, those of f16 and bf16 in f32 with one rounding at the
-    end, so that all ranks, all backends and all repetitions have the same bits. Of tensors on GPUs NCCL combines the elements,
-    in an order and with roundings of its own: all ranks have the same bits, and only integers those of the CPU.
+    end, so that all ranks, all backends and all repetitions have the same bits. Of tensors on GPUs NCCL combines the
+    elements, in an order and with roundings of its own: all ranks have the same bits, and only integers those of the
+    CPU.
 
     The operations are `SUM`, `AVG`, `PRODUCT`, `MIN`, `MAX`, `BAND`, `BOR` and `BXOR`.
 
