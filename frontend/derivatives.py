@@ -56,7 +56,9 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     name = name_of(f)
     function = FunctionRecord(copy_of(recorded.trace.module), name) if dual or requires_grad(operands) else None
     arrays = [*arguments.arrays, *recorded.captured]
-    entry = timed("compilation", name, lambda: compile_module(recorded.trace.module, device_of_call(arrays)))
+    device = device_of_call(arrays)
+    recorded.trace.check_device(device)
+    entry = timed("compilation", name, lambda: compile_module(recorded.trace.module, device))
     results = timed("compiled function", name, lambda: entry.call(arrays), arrays)
     recorded.assign((args, keywords), results)
     out = recorded.result(results)

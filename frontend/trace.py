@@ -132,6 +132,7 @@ class Trace:
         self.refused: UserError | None = None              # of the outermost: the first refusal, even if it was caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, innermost last
         self.changes: list[Changes] = []                   # what is changed in place in them
+        self.across_ranks: Loc | None = None               # of the outermost: what only a mesh does for all ranks
         self.depth = 0                                     # of the outermost: number of those of all functions
         self.loops = LoopMemory()                          # of the outermost: of the loop in progress
         self.made: list[Tensor] = []                       # of the outermost: tensors of plain data that were made here
@@ -321,6 +322,13 @@ class Trace:
         padded, numbers = self.data_dependent.padded(values)
         self.leaving = list(numbers)
         return [*padded, *numbers.values()]
+
+    def check_device(self, device: str) -> None:
+        """What is of all ranks of a job is so in the code of a mesh alone."""
+        if self.across_ranks is not None and not device.startswith("mesh"):
+            raise UserError("SyncBatchNorm is trained in a function that is compiled for one rank, which would have "
+                            "the statistics of its own batch only", code="MLC0976", loc=self.across_ranks,
+                            hint="do not compile the model, or have its tensors on a mesh: mlc.distributed.mesh(...)")
 
     def finish(self, results: Sequence[Tracer], pads: bool = False) -> func.Func:
         """Complete the function with these results. A nested one is added to the module, or an equal one reused.

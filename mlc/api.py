@@ -178,6 +178,7 @@ class Compiled(CompiledFunction):
             return Specialization(recorded)
         reached = recorded.captures.tensors() if recorded.captures is not None else []
         device = device_of_call([*call.arrays, *(t.backing_array for t in reached)])
+        recorded.trace.check_device(device)
         debugged = taken_out(recorded.trace.module, device)
         frozen, own = self.freeze and debugged is None, len(call.arrays)
         wanted = not frozen and not recorded.accumulates and requires_grad([*call.given, *reached])

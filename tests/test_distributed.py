@@ -331,8 +331,13 @@ def test_accumulation_without_sync() -> None:
         loss_of(ddp, slice(4 + rank, None, 2)).backward()
         return alone, gradient(m[0].weight)
 
+    plain = model()
+    plain.load_state_dict(state)
+    for half in (slice(0, 4), slice(4, None)):
+        loss_of(plain, half).backward()
     (a, x), (b, y) = ranks(2, work)
     assert not np.array_equal(a, b) and x.tobytes() == y.tobytes()
+    np.testing.assert_allclose(x, gradient(plain[0].weight), rtol=1e-4, atol=1e-6)
 
 
 def test_buckets_travel_before_backward_ends() -> None:
@@ -366,6 +371,21 @@ def test_unused_parameters() -> None:
     for a, b in ranks(2, work):
         np.testing.assert_allclose(a[0], X.sum(0) / 2, rtol=1e-5)
         np.testing.assert_allclose(b[0], X.sum(0) / 2, rtol=1e-5)
+
+
+def test_gradients_without_sync_of_parameters_that_the_last_pass_does_not_use() -> None:
+    def work(rank: int) -> Any:
+        m = Branches()
+        ddp = DistributedDataParallel(m, find_unused_parameters=True)
+        with ddp.no_sync():
+            (ddp(mlc.tensor(X), False) * (rank + 1)).sum().backward()
+        ddp(mlc.tensor(X), True).sum().backward()
+        assert m.c.weight.grad is None
+        return gradient(m.a.weight), gradient(m.b.weight)
+
+    for a, b in ranks(2, work):
+        np.testing.assert_allclose(a[0], X.sum(0) * 1.5, rtol=1e-5)
+        np.testing.assert_allclose(b[0], X.sum(0), rtol=1e-5)
 
 
 def test_parameters_of_a_static_graph_may_be_unused() -> None:

@@ -81,6 +81,10 @@ class ProcessGroup:
         """
         return self.transport.backend
 
+    def __deepcopy__(self, memo: Any) -> ProcessGroup:
+        """A copy of a module is of the same group."""
+        return self
+
     def __repr__(self) -> str:
         return f"ProcessGroup({self.transport.backend}, ranks {list(self.ranks)})"
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from mlc.nn.attention import MultiheadAttention
     from mlc.nn.batch_normalization import (
-        BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, SyncBatchNorm,
+        BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d,
     )
     from mlc.nn.classification import (
         BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss,
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         ChannelShuffle, Flatten, Fold, PixelShuffle, PixelUnshuffle, Unflatten, Unfold, Upsample,
         UpsamplingBilinear2d, UpsamplingNearest2d,
     )
+    from mlc.nn.synchronized_normalization import SyncBatchNorm
     from mlc.nn.transformer import (
         Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
     )
@@ -91,7 +92,7 @@ _HOMES = {
         "AdaptiveMaxPool3d"),
     "attention": "MultiheadAttention",
     "batch_normalization": (
-        "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm"),
+        "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d"),
     "classification": (
         "BCELoss BCEWithLogitsLoss CrossEntropyLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss "
         "MultiMarginLoss NLLLoss NLLLoss2d"),
@@ -124,6 +125,7 @@ _HOMES = {
     "shape": (
         "ChannelShuffle Flatten Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample "
         "UpsamplingBilinear2d UpsamplingNearest2d"),
+    "synchronized_normalization": "SyncBatchNorm",
     "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
     "unpooling": "FractionalMaxPool2d FractionalMaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d",
     "vocabulary": "AdaptiveLogSoftmaxWithLoss LinearCrossEntropyLoss",

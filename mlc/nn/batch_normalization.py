@@ -99,7 +99,7 @@ class _Tracking(Module):
             set_buffer(self, name, moved(getattr(self, name), E.detach(new), part))
 
 
-class _BatchNorm(_Tracking):
+class BatchNorm(_Tracking):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, device: Any = None, dtype: DTypeLike = None, *,
                  bias: bool = True) -> None:
@@ -125,7 +125,7 @@ class _BatchNorm(_Tracking):
                                         eps=self.eps)
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(BatchNorm):
     """Batch normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
 
     In training, mean and variance are those of the batch (the variance of the population), and the running statistics
@@ -171,7 +171,7 @@ class BatchNorm1d(_BatchNorm):
     ranks = (2, 3)
 
 
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(BatchNorm):
     """Batch normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
 
     In training, mean and variance are those of the batch (the variance of the population), and the running statistics
@@ -217,7 +217,7 @@ class BatchNorm2d(_BatchNorm):
     ranks = (4,)
 
 
-class BatchNorm3d(_BatchNorm):
+class BatchNorm3d(BatchNorm):
     """Batch normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
 
     In training, mean and variance are those of the batch (the variance of the population), and the running statistics
@@ -261,63 +261,6 @@ class BatchNorm3d(_BatchNorm):
     """
 
     ranks = (5,)
-
-
-class SyncBatchNorm(_BatchNorm):
-    """Batch normalization over the batches of all processes; there is one process here, so over its batch.
-
-    Shape:
-        [n, num_features, ...] of floats -> the same shape.
-
-    Args:
-        num_features: Number of channels.
-        eps: Added to the variance.
-        momentum: Weight of the new statistics; None for the mean over all batches.
-        affine: Whether there are a weight and a bias.
-        track_running_stats: Whether there are running statistics.
-        process_group: None; groups of processes are refused.
-        device: Device of the parameters.
-        dtype: Floating-point dtype of the parameters; None for float32.
-
-    Raises:
-        UserError: `process_group` is given (MLC0360), as for `BatchNorm2d` (MLC0364, MLC0367, MLC0363), a size is
-            negative (MLC0358), or the float dtypes of the input and the parameters differ (MLC0420).
-
-    Example:
-        >>> nn.SyncBatchNorm(2)(mlc.ones(4, 2, 3)).shape
-        (4, 2, 3)
-    """
-
-    ranks = tuple(range(2, 64))
-
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, process_group: Any = None, device: Any = None,
-                 dtype: DTypeLike = None) -> None:
-        if process_group is not None:
-            raise UserError("there are no groups of processes", code="MLC0360", loc=user_loc(),
-                            hint="pass process_group=None")
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-
-    @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Replace the batch normalizations in a module by such layers, with the same parameters and statistics.
-
-        Args:
-            module: The module, which is changed; if it is a batch normalization itself, the result stands for it.
-            process_group: None; groups of processes are refused.
-
-        Returns:
-            The module.
-        """
-        for name, child in list(module.named_modules()):
-            if isinstance(child, _BatchNorm) and not isinstance(child, cls):
-                out = cls(child.num_features, child.eps, child.momentum, child.affine, child.track_running_stats,
-                          process_group)
-                vars(out).update(vars(child))
-                if not name:
-                    return out
-                module.set_submodule(name, out)
-        return module
 
 
 class _InstanceNorm(_Tracking):

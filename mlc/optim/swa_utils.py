@@ -28,7 +28,7 @@ from mlc.frontend.functions import create
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
-from mlc.nn.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm
+from mlc.nn.batch_normalization import BatchNorm
 from mlc.nn.module import Module
 from mlc.optim.lr_scheduler.scheduler import LRScheduler, for_each_group, require
 from mlc.optim.optimizer import Optimizer
@@ -235,7 +235,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         >>> model.running_mean
         tensor([4.], dtype=mlc.float32)
     """
-    layers = [m for m in model.modules() if isinstance(m, BatchNorm1d | BatchNorm2d | BatchNorm3d | SyncBatchNorm)]
+    layers = [m for m in model.modules() if isinstance(m, BatchNorm)]
     momenta, training = [layer.momentum for layer in layers], model.training
     if not layers:
         return

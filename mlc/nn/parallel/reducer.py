@@ -159,6 +159,7 @@ class Reducer:
         self.bucket_of = {i: bucket for bucket in self.buckets for i in bucket.parameters}
         self.expecting = self.started = False
         self.next = 0
+        self.used = set[int]()                             # since gradients were last averaged, without sync too
         self.handles = [p.register_post_accumulate_grad_hook(partial(self.ready, i)) for i, p in enumerate(parameters)]
 
     def expect(self, expecting: bool) -> None:
@@ -176,18 +177,25 @@ class Reducer:
 
     def ready(self, number: int, parameter: Tensor) -> None:
         """Take the gradient of a parameter, and send the buckets whose turn it is."""
+        self.used.add(number)
         if not self.expecting:
             return
         if not self.started:
             self.started = True
             queue_callback(self.finish)
-        bucket, gradient = self.bucket_of[number], parameter.grad
-        assert gradient is not None
-        if gradient.composite:
-            self._fail(f"the gradient of {self.names[number]} is sparse", "make the layer with sparse=False")
-        bucket.put(number, gradient._array, self.group.size())
-        bucket.missing.discard(number)
+        self._take(number)
         self._send()
+
+    def _take(self, number: int) -> None:
+        """Have the gradient that a parameter has be sent; zeros for one that has none."""
+        bucket, gradient = self.bucket_of[number], self.parameters[number].grad
+        if gradient is None:
+            bucket.clear(number)
+        elif gradient.composite:
+            self._fail(f"the gradient of {self.names[number]} is sparse", "make the layer with sparse=False")
+        else:
+            bucket.put(number, gradient._array, self.group.size())
+        bucket.missing.discard(number)
 
     def _send(self) -> None:
         while self.next < len(self.buckets) and not self.buckets[self.next].missing:
@@ -207,12 +215,10 @@ class Reducer:
             self._fail(f"{len(missing)} of {len(self.names)} parameters have no gradient: {names}",
                        "have the loss depend on all of them, freeze them (requires_grad_(False)) before the model is "
                        "wrapped, or give find_unused_parameters=True")
-        for bucket in self.buckets:
-            for i in bucket.missing:
-                bucket.clear(i)
-            bucket.missing = set()
+        for i in missing:                                  # it may have one of passes before, not averaged
+            self._take(i)
         self._send()
-        used = self._used_anywhere(missing) if self.unused else range(len(self.names))
+        used = self._used_anywhere() if self.unused else range(len(self.names))
         for bucket in self.buckets:
             if bucket.work is not None:
                 bucket.work.wait()
@@ -221,16 +227,17 @@ class Reducer:
                 if i in used:
                     self._put(self.parameters[i], bucket.part(bucket.average, i))
         self._reset()
+        self.used = set()
 
     def _put(self, parameter: Tensor, average: Any) -> None:
         if parameter.grad is None:                         # other ranks have one
             parameter.grad = Tensor(np.zeros(parameter.shape, average.dtype)).to(parameter.device)
         write(parameter.grad, average)
 
-    def _used_anywhere(self, missing: Sequence[int]) -> set[int]:
-        """The parameters that have a gradient on any rank."""
-        mine = np.ones(len(self.names), np.bool_)
-        mine[list(missing)] = False
+    def _used_anywhere(self) -> set[int]:
+        """The parameters that any rank has used since gradients were last averaged."""
+        mine = np.zeros(len(self.names), np.bool_)
+        mine[list(self.used)] = True
         found = list[Array]()
         call = Collective("DistributedDataParallel", self.group, "used parameters")
         call.run(lambda: collectives.all_reduce(call.transport, call.ranks, mine, "or", call.timeout, call.tag),
