@@ -324,7 +324,7 @@ class Trace:
         return [*padded, *numbers.values()]
 
     def check_device(self, device: str) -> None:
-        """What is of all ranks of a job is so in the code of a mesh alone."""
+        """UserError where statistics are to be those of all ranks, and the code is for one rank, not for a mesh."""
         if self.across_ranks is not None and not device.startswith("mesh"):
             raise UserError("SyncBatchNorm is trained in a function that is compiled for one rank, which would have "
                             "the statistics of its own batch only", code="MLC0976", loc=self.across_ranks,

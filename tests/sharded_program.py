@@ -77,8 +77,9 @@ def difference(got: Array, want: Array) -> str | None:
         return None if np.array_equal(got, want) else f"{got} for {want}"
     tolerance = {2: 5e-2, 4: 1e-4, 8: 1e-10}[want.dtype.itemsize]
     wide, exact = got.astype(np.float64), want.astype(np.float64)
-    scale = np.max(np.abs(exact), initial=1.0, where=np.isfinite(exact))
+    scale = np.max(np.abs(exact), initial=1e-6, where=np.isfinite(exact))
     close = np.isclose(wide, exact, tolerance, tolerance * scale, equal_nan=True)
+    close &= (wide != 0) | (exact != 0) | (np.signbit(wide) == np.signbit(exact))
     return None if close.all() else f"{got[~close][:4]} for {want[~close][:4]}"
 
 

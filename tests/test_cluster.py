@@ -37,6 +37,8 @@ def test_a_group_on_one_host_has_its_links() -> None:
     assert [cluster.near(axes) for axes in (("model",), ("data",), ("stage",), ("data", "model"))] == [2, 2, 1, 4]
     message = dist.Communication("send", ("stage",), 1, None, 2, 0)
     assert cluster.link(message) == (1e-3, 1e6) and LINKS.placed({"stage": 4}).link(message) == (1e-5, 1e8)
+    ring = dist.Communication("shift", ("data", "model"), 1, None, 16)
+    assert cluster.link(ring) == (1e-3, 1e6) and LINKS.placed({"data": 2, "model": 2}).link(ring) == (1e-5, 1e8)
 
 
 def report(ranks: int) -> dist.Report:

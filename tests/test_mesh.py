@@ -306,6 +306,7 @@ def test_a_checkpoint_of_a_mesh_is_read_on_another(tmp_path: Any) -> None:
     (lambda m: dist.shard(mlc.ones(4), "z", mesh=m), "no axis 'z'"),
     (lambda m: dist.shard(mlc.ones(4), "a", None, mesh=m), "2 dimensions are specified"),
     (lambda m: dist.shard(mlc.ones(4), "a"), "no mesh is given"),
+    (lambda m: dist.report(lambda x: dist.shard(x, "a", stage=0), dist.shard(mlc.ones(4), mesh=m)), "used or stage"),
     (lambda m: dist.placement(mlc.ones(4)), "on no mesh"),
     (lambda m: dist.report(lambda x: x, mlc.ones(4)), "is on a mesh"),
     (lambda m: dist.shard(mlc.ones(4), mesh=m) + mlc.ones(4), "operand 1 on cpu"),
@@ -327,6 +328,14 @@ def test_a_checkpoint_of_a_mesh_is_read_on_another(tmp_path: Any) -> None:
 def test_mistakes_are_told(make: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(Error, match=rf"MLC\d{{4}}.*({message})"):
         make(dist.mesh({"a": 2}, abstract=True))
+
+
+def test_rows_of_a_divided_table_keep_the_signs_of_zeros() -> None:
+    def rank(number: int) -> Any:
+        table = dist.shard(np.array([[-0.0, 1.0], [0.0, -0.0]], np.float32), "model", mesh=dist.mesh({"model": 2}))
+        return np.signbit(mlc.compile(lambda t: t[np.array([1, 0])])(table).numpy()).tolist()
+
+    assert threads.run(2, rank) == [[[False, True], [True, False]]] * 2
 
 
 @pytest.mark.parametrize("wrong", [8, -1, 5])

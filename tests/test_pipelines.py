@@ -270,6 +270,7 @@ def test_what_each_rank_brings_is_on_each() -> None:
 def test_a_backward_as_soon_as_possible_keeps_fewer_activations() -> None:
     gpipe, turns = reported("gpipe"), reported("1f1b")
     assert [p.sent for p in gpipe.positions] == [p.sent for p in turns.positions]
+    assert gpipe.sent == max(p.sent for p in gpipe.positions)
     activation = 256 // 8 * 64 * 4                          # of a microbatch, of which two are kept in a stage
     for position in (1, 2, 3):
         saved = gpipe.positions[position].between - turns.positions[position].between

@@ -150,6 +150,38 @@ def test_torchrun(how: str, wanted: str, program: Path) -> None:
     assert wanted in done.stderr and "terminate called" not in done.stderr
 
 
+@pytest.mark.slow
+def test_a_send_to_a_rank_that_is_stopped_has_a_time_out(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    program = tmp_path / "stopped.py"
+    program.write_text("import os, signal\nimport mlc\nfrom mlc import distributed as dist\n"
+                       "dist.init_process_group('gloo', timeout=2)\nrank = dist.get_rank()\n"
+                       "if rank: os.kill(os.getpid(), signal.SIGSTOP)\n"
+                       "dist.send(mlc.zeros(1 << 24), 1)\n")
+    other, sender = (subprocess.Popen(
+        [sys.executable, program], cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+             "MASTER_PORT": "29517"}) for rank in (1, 0))
+    try:
+        _, said = sender.communicate(timeout=60)
+    finally:
+        other.kill()
+    assert "error[MLC0971]: send: rank 1 has not answered in time" in said, said
+
+
+def test_output_after_the_launchers_own_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "=" * 83
+    (tmp_path / "printed").write_text(
+        f"before\n\n{line}\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 7 RUNNING AT host\n"
+        f"=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\n=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES\n"
+        f"{line}\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
+        "This typically refers to a problem with your application.\n"
+        "Please see the FAQ page for debugging suggestions\nsaved the checkpoint\n")
+    with open(tmp_path / "printed", "rb") as printed:
+        ranks._forward(printed)
+    assert capsys.readouterr().out == "before\nsaved the checkpoint\n"
+
+
 def test_characters_that_reads_divide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "a" + "é" * 40000 + "\n"
     (tmp_path / "printed").write_text(text, encoding="utf-8")

@@ -37,7 +37,7 @@ def trained(m: nn.Module, layer: Any, x: Any, ranks: int) -> dict[str, Any]:
 def test_the_parts_of_a_batch_are_as_the_whole_batch(ranks: int) -> None:
     def work(rank: int) -> Any:
         mlc.distributed.init_process_group()
-        m = nn.SyncBatchNorm.convert_sync_batchnorm(model(nn.BatchNorm1d))
+        m: Any = nn.SyncBatchNorm.convert_sync_batchnorm(model(nn.BatchNorm1d))
         return trained(DistributedDataParallel(m), m[1], X[PARTS[ranks][rank]], ranks)
 
     plain = model(nn.BatchNorm1d)

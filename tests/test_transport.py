@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from types import SimpleNamespace
 from typing import Any
 
@@ -137,7 +137,10 @@ def test_bytes_on_the_wire(size: int) -> None:
 def test_collectives_in_the_background() -> None:
     def work(rank: int) -> list[Any]:
         t = transport()
-        started = [collectives.start_all_reduce(t, (0, 1), np.full(3, rank + i), "add") for i in range(5)]
+        tags = [t.next_tag((0, 1)) for _ in range(5)]
+        reduce = partial(collectives.all_reduce, t, (0, 1))
+        started = [t.start("all_reduce", partial(reduce, np.full(3, rank + i), "add", tag=tag))
+                   for i, tag in enumerate(tags)]
         gathered = collectives.all_gather(t, (0, 1), np.array(rank))        # meanwhile
         assert [int(a) for a in gathered] == [0, 1]
         return [int(handle.wait(10)[0]) for handle in reversed(started)]

@@ -25,6 +25,9 @@ _SIGNALS = {str(-number) for number in signal.Signals if number != signal.SIGTER
 GRACE = 3.0
 """Seconds in which the launcher may end the other ranks of a job by itself, once one has died."""
 _BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
+_BELOW = (b"=", b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING", b"This typically refers to a problem with your ",
+          b"Please see the FAQ page for debugging suggestions")
+"""How the lines begin that the launcher prints about a rank that has died."""
 
 
 def launch(path: str, arguments: Sequence[str], count: int, max_restarts: int, detect_anomaly: bool = False) -> int:
@@ -97,13 +100,28 @@ def _forward(output: IO[bytes]) -> None:
     """Pass on what the ranks print, without the launcher's own words about one that has died."""
     text = codecs.getincrementaldecoder("utf-8")("replace")          # a read may end within a character
     while chunk := os.read(output.fileno(), 1 << 16):
-        before, banner, _ = chunk.partition(_BANNER)
-        sys.stdout.write(text.decode(before.rstrip(b"=\n") if banner else chunk))
+        before, banner, after = chunk.partition(_BANNER)
+        if banner:                                         # which begins with a line of its own
+            before = before.removesuffix(b"\n").rstrip(b"=")
+            before = before[:-1] if before.endswith(b"\n\n") or before == b"\n" else before
+        sys.stdout.write(text.decode(before))
         sys.stdout.flush()
         if banner:
-            while os.read(output.fileno(), 1 << 16):
-                pass
-            return
+            return _forward_lines(output, after, text)
+
+
+def _forward_lines(output: IO[bytes], rest: bytes, text: codecs.IncrementalDecoder) -> None:
+    """Pass on the lines of ranks that are left, between and after those of the launcher; `rest` is read already."""
+    while True:
+        *lines, rest = rest.split(b"\n")
+        sys.stdout.write("".join(text.decode(line + b"\n") for line in lines if line and not line.startswith(_BELOW)))
+        sys.stdout.flush()
+        chunk = os.read(output.fileno(), 1 << 16)
+        if not chunk:
+            break
+        rest += chunk
+    if not rest.startswith(_BELOW):
+        sys.stdout.write(text.decode(rest))
 
 
 def failure(folder: Path, count: int, status: int) -> RankError:

@@ -12,9 +12,8 @@ bytes on the wire are those of the theory, for n ranks and arrays of S bytes, pe
     broadcast       S for each receiver     along a binomial tree
 
 A `begin_...` variant sends what this rank has, and returns a function that waits for the others and gives the result.
-A `start_...` variant returns a handle at once, whose `wait` gives the result. The collectives of a group have to be
-called, begun or started in the same order on all of its ranks; `tag` is for a call whose place in that order was taken
-before (`Transport.next_tag`).
+`Transport.start` calls one in the background. The collectives of a group have to be called, begun or started in the
+same order on all of its ranks; `tag` is for a call whose place in that order was taken before (`Transport.next_tag`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ import numpy as np
 
 from mlc.backends.transport.errors import RankError
 from mlc.backends.transport.fold import check_kind, fold
-from mlc.backends.transport.pending import Handle
 from mlc.backends.transport.transport import Array, Group, Request, Transport, wait_all, wait_for
 from mlc.dialects.shard.collectives import sends_whole
 
@@ -192,39 +190,6 @@ def broadcast(t: Transport, group: Group, x: Array, root: int, timeout: float | 
     wait_all(name, sent, deadline)
     t.traffic.add(name, array.nbytes * len(sent))
     return array
-
-
-# -- in the background ------------------------------------------------------------------------------------------------
-def start_all_gather(t: Transport, group: Group, x: Array, timeout: float | None = None) -> Handle[list[Array]]:
-    """`all_gather` in the background."""
-    tag = t.next_tag(group)
-    return t.start("all_gather", lambda: all_gather(t, group, x, timeout, tag))
-
-
-def start_all_to_all(t: Transport, group: Group, pieces: Sequence[Array],
-                     timeout: float | None = None) -> Handle[list[Array]]:
-    """`all_to_all` in the background."""
-    tag = t.next_tag(group)
-    return t.start("all_to_all", lambda: all_to_all(t, group, pieces, timeout, tag))
-
-
-def start_reduce_scatter(t: Transport, group: Group, pieces: Sequence[Array], kind: str,
-                         timeout: float | None = None) -> Handle[Array]:
-    """`reduce_scatter` in the background."""
-    tag = t.next_tag(group)
-    return t.start("reduce_scatter", lambda: reduce_scatter(t, group, pieces, kind, timeout, tag))
-
-
-def start_all_reduce(t: Transport, group: Group, x: Array, kind: str, timeout: float | None = None) -> Handle[Array]:
-    """`all_reduce` in the background."""
-    tag = t.next_tag(group)
-    return t.start("all_reduce", lambda: all_reduce(t, group, x, kind, timeout, tag))
-
-
-def start_broadcast(t: Transport, group: Group, x: Array, root: int, timeout: float | None = None) -> Handle[Array]:
-    """`broadcast` in the background."""
-    tag = t.next_tag(group)
-    return t.start("broadcast", lambda: broadcast(t, group, x, root, timeout, tag))
 
 
 def position(t: Transport, group: Group) -> int:

@@ -119,11 +119,11 @@ class GlooTransport(Transport):
 
     def _tell(self, tag: int, message: str) -> None:
         """Send all other ranks a frame about this one; those that are gone do not matter."""
-        for to in range(self.size):
-            if to != self.rank:
-                self._say(to, tag, message)
+        sending = [s for to in range(self.size) if to != self.rank and (s := self._say(to, tag, message))]
+        for one in sending:                                # after all are on their way: one rank may be stopped
+            one.end()
 
-    def _say(self, to: int, tag: int, message: str = "") -> None:
+    def _say(self, to: int, tag: int, message: str = "") -> _Sending | None:
         """Send a rank a frame about this one, unless it has had the last one."""
         frame = np.zeros(_HEAD + _SHORT, np.uint8)
         text = np.frombuffer(message.encode()[:_SHORT], np.uint8)
@@ -131,13 +131,15 @@ class GlooTransport(Transport):
         frame[_HEAD:_HEAD + text.nbytes] = text
         with self._locks[to]:
             if to in self._silent:
-                return
+                return None
             if tag != _FAILED:
                 self._silent.add(to)
             try:
-                self._dist.isend(_tensor(frame), to, group=self._group).wait()
+                works = [self._dist.isend(_tensor(frame), to, group=self._group)]
             except (RuntimeError, ValueError) as error:    # ValueError: the program has destroyed the group
                 self._lost(to, error)
+                return None
+        return _Sending(self, to, works, [frame])
 
     def _lost(self, rank: int, error: Exception) -> None:
         self._mailbox.end(rank, f"has ended or is unreachable ({str(error).splitlines()[0][:200]})")
@@ -156,7 +158,9 @@ class GlooTransport(Transport):
                 return self._lost(source, error)
             if tag in (_LEFT, _LAST):
                 self._mailbox.end(source)
-                return self._say(source, _LAST)
+                if answer := self._say(source, _LAST):
+                    answer.end()
+                return
             if tag == _FAILED:
                 self._mailbox.fail(source, message.tobytes().decode("utf-8", "replace"))
             else:
@@ -167,24 +171,41 @@ class GlooTransport(Transport):
 
 
 class _Sending:
-    """Messages that gloo is writing, which it always does: the reader at the other end takes all that comes."""
+    """Messages that gloo is writing: the reader at the other end takes all that comes, unless its process is stopped.
+
+    Gloo does not say whether one is written before it is waited for. Its time-out ends the connections to all ranks.
+    """
 
     def __init__(self, transport: GlooTransport, to: int, works: list[Any], parts: list[Bytes]) -> None:
         self._transport, self._to, self._works, self._parts = transport, to, works, parts
+        self._late = False
         transport.unfinished[id(self)] = self
 
     def done(self) -> bool:
-        return all(work.is_completed() for work in self._works)
+        return not self._late and all(work.is_completed() for work in self._works)
 
     def wait(self, timeout: float | None = None) -> None:
+        if self._late:
+            raise TimeoutError
+        limit = () if timeout is None else (timedelta(seconds=max(timeout, 0.001)),)
         try:
             for work in self._works:
-                work.wait()
+                work.wait(*limit)
         except RuntimeError as error:
+            self._late = "Timed out" in str(error)
+            if self._late:
+                raise TimeoutError from None
             self._transport._lost(self._to, error)
             self._transport._mailbox.check(self._to)
         self._works = []
         self._transport.unfinished.pop(id(self), None)
+
+    def end(self) -> None:
+        """Wait for a while; nobody minds if the rank is gone."""
+        try:
+            self.wait(_PATIENCE)
+        except (RankError, TimeoutError):
+            pass
 
 
 def _tensor(array: Bytes) -> Any:

@@ -55,7 +55,8 @@ class _Pick(TensorOp):
         x, indices = operands
         at, here = in_block(indices, self.x.type.shape[self.axis], x.type.shape[self.axis], start)
         found: Value = type(self)(x, at, self.axis).result
-        return select(self.for_each(here, found), found, full(0, found))
+        nothing = -0.0 if kind(x.type.dtype) == "float" else 0         # -0.0 + x is x, also where x is -0.0
+        return select(self.for_each(here, found), found, full(nothing, found))
 
     def for_each(self, here: Value, found: Value) -> Value:
         """A fact about each index, for each element that is picked."""

@@ -148,7 +148,7 @@ class Cluster(Machine):
             >>> mlc.distributed.Cluster(1e12, 1e11, 1e-6, 1e10, 1e-5).placed({"stage": 2}).link(step)
             (1e-06, 10000000000.0)
         """
-        whole = self.near(step.axes) >= dict(self.axes)[step.axes[0]]
+        whole = self.near(step.axes) >= math.prod(dict(self.axes)[axis] for axis in step.axes)
         return (self.near_latency, self.near_network) if whole else (self.latency, self.network)
 
     def agreement(self, ranks: int) -> float:

@@ -136,7 +136,7 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Sp
     Args:
         x: Tensor or array that every rank has, the same on each; or a tensor on a mesh.
         spec: For each dimension the axis of the mesh that divides it, several, or None; further ones are not divided.
-        mesh: The mesh. In a function that is recorded it is that of the arguments.
+        mesh: The mesh. In a function that is recorded it is that of the arguments, whichever is given.
         used: How it is divided where it is used, as `spec`, if not in the way that moves the fewest bytes: () for a
             tensor that is gathered, as the weights of a fully sharded model are.
         stage: Position along the axis `stage` of the ranks that have it, if not all do: stages of a pipeline.
@@ -146,7 +146,7 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Sp
 
     Raises:
         UserError: A dimension is no multiple of its number of ranks, or an axis is used twice (MLC0962), or there is no
-            such axis (MLC0961), or no mesh is given (MLC0969).
+            such axis (MLC0961), no mesh is given, or `used` or `stage` in a function that is recorded (MLC0969).
 
     Example:
         >>> mesh = mlc.distributed.mesh({"data": 1})
@@ -154,6 +154,10 @@ def shard(x: Any, *spec: Spec, mesh: DeviceMesh | None = None, used: Sequence[Sp
         tensor([0, 1, 2, 3], dtype=mlc.int64)
     """
     if state.trace is not None:
+        if used is not None or stage is not None:
+            raise UserError("shard is given used or stage in a function that is recorded, where it says how a value is "
+                            "divided", code="MLC0969", loc=user_loc(),
+                            hint="give them for the arguments; mlc.distributed.stage(module, number) has stages")
         traced = tracer(x)
         constrained: Tensor = emit(Shard, traced, _dims(spec, traced.type.rank))
         return constrained

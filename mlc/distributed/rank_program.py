@@ -103,7 +103,7 @@ class Report:
     @property
     def sent(self) -> int:
         """Bytes that a rank sends, the most of all."""
-        return sum(c.bytes for c in self.collectives)
+        return max((p.sent for p in self.positions), default=sum(c.bytes for c in self.collectives))
 
     def time(self, machine: Machine) -> Timing:
         """The time of a call on a machine, predicted.

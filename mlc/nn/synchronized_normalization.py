@@ -79,7 +79,7 @@ class SyncBatchNorm(BatchNorm):
 
     def _group(self) -> Any:
         """The group, if it has several ranks."""
-        from mlc.distributed.groups import resolved, world    # a program that trains alone does not import it
+        from mlc.distributed.groups import resolved, world  # a program that trains alone does not import it
         if self.process_group is None and world() is None:
             return None
         group = resolved(self.process_group)
