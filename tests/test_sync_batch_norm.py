@@ -23,7 +23,7 @@ def model(kind: Any) -> nn.Sequential:
 
 
 def trained(m: nn.Module, layer: Any, x: Any, ranks: int) -> dict[str, Any]:
-    """What a pass forward and backward leaves; DistributedDataParallel divides the gradients by the ranks."""
+    """All that a pass forward and backward leaves; DistributedDataParallel divides the gradients by the ranks."""
     x = mlc.tensor(x, requires_grad=True)
     out = m(x)
     (out * out * out).sum().backward()
