@@ -73,7 +73,8 @@ def quantize(model: Module, batches: Iterable[Any], keep: Collection[str] = ()) 
     named = dict(made.named_modules(remove_duplicate=False))
     if unknown := [n for n in keep if n not in named]:
         raise UserError(f"the model has no layer {unknown[0]!r} to keep", code="MLC0998", loc=user_loc())
-    kept = {id(layer) for name, layer in named.items() if any(name == n or name.startswith(f"{n}.") for n in keep)}
+    kept = {id(layer) for name, layer in named.items()
+            if any(n in ("", name) or name.startswith(f"{n}.") for n in keep)}
     layers = {id(layer): (name, layer) for name, layer in reversed(named.items())
               if _is_quantizable(layer) and id(layer) not in kept}
     ranges = _calibrate(made, [layer for _, layer in layers.values()], batches)

@@ -269,3 +269,11 @@ def test_convolutions_between_others_pack_nothing(size: int, stride: int) -> Non
     *_, product = lowered.module.inside(loop.ContractPanels)
     assert [type(v.op) for v in (product.rows, product.columns)] == [loop.Words, loop.Words]
     assert (product.pitch > 0) == ((size, stride) != (1, 1))
+
+
+@pytest.mark.parametrize(("keep", "kept"), [((), [False, False]), (("0",), [True, False]), (("",), [True, True])])
+def test_layers_that_are_kept(keep: tuple[str, ...], kept: list[bool]) -> None:
+    linear = mlc.nn.Linear
+    small: Any = mlc.quantization.quantize(mlc.nn.Sequential(linear(4, 4), mlc.nn.Sequential(linear(4, 4))),
+                                           [mlc.ones(8, 4)], keep=keep)
+    assert [type(x) is linear for x in (small[0], small[1][0])] == kept

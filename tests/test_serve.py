@@ -190,6 +190,12 @@ def test_tokens_of_callers() -> None:
             assert client.get("/v1/models", headers={"Authorization": given}).status_code == status
 
 
+@pytest.mark.parametrize("key", ["voil\u00e0", "\u00c5"])
+def test_tokens_that_end_with_a_byte_that_is_a_space_in_latin_1(key: str) -> None:
+    with TestClient(application(Registry({}, Limits()), key)) as client:
+        assert client.get("/v1/models", headers={b"Authorization": b"Bearer " + key.encode()}).status_code == 200
+
+
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
     "x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}}}
 

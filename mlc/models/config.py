@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mlc.models.fields import Fields
 from mlc.models.rotary import Rotary, read_rotary
@@ -134,6 +135,26 @@ ENCODERS = {"BertModel": "bert", "BertForMaskedLM": "bert", "RobertaModel": "rob
             "DistilBertForMaskedLM": "distilbert", "NomicBertModel": "bert"}
 """Architectures of encoders (encoder_config.py), each with the name that its models with a head have for it."""
 _WINDOWED, _FULL = "sliding_attention", "full_attention"
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "MistralForCausalLM": {"num_key_value_heads": 8, "max_position_embeddings": 131072, "sliding_window": 4096},
+    "MixtralForCausalLM": {"num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5,
+                           "rope_theta": 1e6},
+    "Qwen2ForCausalLM": {"num_key_value_heads": 32, "max_position_embeddings": 32768, "sliding_window": 4096},
+    "Qwen3ForCausalLM": {"num_key_value_heads": 32, "max_position_embeddings": 32768, "sliding_window": 4096,
+                         "head_dim": 128},
+    "Qwen2MoeForCausalLM": {"num_key_value_heads": 16, "max_position_embeddings": 32768, "sliding_window": 4096},
+    "Qwen3MoeForCausalLM": {"num_key_value_heads": 4, "max_position_embeddings": 32768, "sliding_window": 4096},
+    "GemmaForCausalLM": {"num_key_value_heads": 16, "max_position_embeddings": 8192, "head_dim": 256,
+                         "tie_word_embeddings": True},
+    "Gemma2ForCausalLM": {"num_key_value_heads": 4, "max_position_embeddings": 8192, "head_dim": 256,
+                          "tie_word_embeddings": True, "sliding_window": 4096, "attn_logit_softcapping": 50.0,
+                          "final_logit_softcapping": 30.0},
+    "Gemma3ForCausalLM": {"num_key_value_heads": 4, "max_position_embeddings": 131072, "head_dim": 256,
+                          "tie_word_embeddings": True, "sliding_window": 4096, "rope_theta": 1e6},
+    "Phi3ForCausalLM": {"max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
+                        "rms_norm_eps": 1e-5}}
+"""The values of fields that are left out, where they are not those of Llama (the classes of configurations of
+transformers 5.24). A field that is there and null means that there is none."""
 
 
 def read_config(fields: Fields) -> ModelConfig:
@@ -149,7 +170,7 @@ def read_config(fields: Fields) -> ModelConfig:
     reader = _READERS.get(name)
     if reader is None:
         raise fields.refusal(f"the architecture is {name}", "mlc runs " + ", ".join(sorted([*_READERS, *ENCODERS])))
-    return reader(fields)
+    return reader(Fields({**_DEFAULTS.get(name, {}), **fields.data}, fields.origin))
 
 
 def architecture_of(fields: Fields) -> str:
@@ -219,17 +240,14 @@ def _qwen2(fields: Fields) -> DecoderConfig:
 
 def _qwen3(fields: Fields) -> DecoderConfig:
     biased = fields.flag("attention_bias", False)
-    head_size = fields.integer("head_dim", 128)
-    return replace(_qwen2(Fields({**fields.data, "head_dim": head_size}, fields.origin)), qkv_bias=biased,
-                   out_bias=biased, qk_norm=True)
+    return replace(_qwen2(fields), qkv_bias=biased, out_bias=biased, qk_norm=True)
 
 
 def _gemma(fields: Fields) -> DecoderConfig:
-    head_size = fields.integer("head_dim", 256)
-    act = fields.data.get("hidden_activation") or fields.data.get("hidden_act") or "gelu_pytorch_tanh"
-    act = "gelu_pytorch_tanh" if act == "gelu" else act          # as transformers reads the first checkpoints
-    config = _llama(Fields({"tie_word_embeddings": True, **fields.data, "head_dim": head_size, "hidden_act": act},
-                           fields.origin))
+    act, old = fields.data.get("hidden_activation"), fields.data.get("hidden_act") or "gelu_pytorch_tanh"
+    if act is None:                                        # the first checkpoints say gelu, and mean the approximation
+        act = "gelu_pytorch_tanh" if old == "gelu" else old
+    config = _llama(Fields({**fields.data, "hidden_act": act}, fields.origin))
     return replace(config, unit_norms=True, embedding_scale=config.width ** 0.5)
 
 
@@ -248,8 +266,8 @@ def _gemma3(fields: Fields) -> DecoderConfig:
     ropes = fields.mapping("rope_parameters") or {}
     nested = _FULL in ropes
     plain = Fields({**fields.data, "rope_parameters": ropes[_FULL] if nested else ropes}, fields.origin)
-    config = _gemma2(Fields({"rope_theta": 1_000_000.0, **plain.data}, fields.origin))
-    local = ropes[_WINDOWED] if nested else {"rope_theta": fields.number("rope_local_base_freq", 10000.0)}
+    config = _gemma2(plain)
+    local = {"rope_theta": fields.number("rope_local_base_freq", 10000.0), **(ropes[_WINDOWED] if nested else {})}
     return replace(config, qk_norm=True, windows=_windows(fields, config, lambda layer: (layer + 1) % pattern != 0),
                    local_rotary=read_rotary(fields, config.head_size, config.context, given=local))
 
@@ -260,7 +278,7 @@ def _phi3(fields: Fields) -> DecoderConfig:
 
 
 def _mixtral(fields: Fields) -> DecoderConfig:
-    config = _mistral(Fields({"rope_theta": 1_000_000.0, **fields.data}, fields.origin))
+    config = _mistral(fields)
     experts = Experts(fields.integer("num_local_experts", 8), fields.integer("num_experts_per_tok", 2),
                       config.inner_width, 0, True, "mixtral")
     return replace(config, experts=experts)
@@ -273,7 +291,10 @@ def _qwen2_moe(fields: Fields) -> DecoderConfig:
                       fields.integer("moe_intermediate_size", 1408),
                       fields.integer("shared_expert_intermediate_size", 5632), fields.flag("norm_topk_prob", False),
                       "qwen")
-    return replace(_qwen2(fields), experts=experts, qkv_bias=fields.flag("qkv_bias", True))
+    config, first = _qwen2(fields), fields.integer("max_window_layers", 28)
+    if fields.flag("use_sliding_window", False):           # other layers have them than of Qwen2
+        config = replace(config, windows=_windows(fields, config, lambda layer: layer % 2 == 0 and layer < first))
+    return replace(config, experts=experts, qkv_bias=fields.flag("qkv_bias", True))
 
 
 def _qwen3_moe(fields: Fields) -> DecoderConfig:
@@ -282,7 +303,7 @@ def _qwen3_moe(fields: Fields) -> DecoderConfig:
     experts = Experts(fields.integer("num_experts", fields.integer("num_local_experts", 128)),
                       fields.integer("num_experts_per_tok", 8), fields.integer("moe_intermediate_size", 768), 0,
                       fields.flag("norm_topk_prob", False), "qwen")
-    return replace(_qwen3(fields), experts=experts)
+    return replace(_qwen3(Fields({"max_window_layers": 0, **fields.data}, fields.origin)), experts=experts)
 
 
 def _gpt2(fields: Fields) -> GPT2Config:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from numbers import Integral
@@ -23,8 +23,7 @@ from mlc.models.constraints import Constraint
 from mlc.models.drafting import Draft, DraftModel, PromptLookup
 from mlc.models.embeddings import Embedder, Pooling, read_pooling
 from mlc.models.encoder import Encoder
-from mlc.models.fields import Fields
-from mlc.models.folder import CausalLM, Module, read_folder, read_json
+from mlc.models.folder import CausalLM, Module, read_folder
 from mlc.models.generation import Piece, Request, completions
 from mlc.models.gguf import is_encoder_file, read_encoder, read_gguf, read_gguf_file, read_pooling_of
 from mlc.models.gguf.vocabulary import GGUFVocabulary
@@ -34,6 +33,7 @@ from mlc.models.sampling import Sampling, check_number, not_finite
 from mlc.models.scheduler import pieces
 from mlc.models.steps import Steps
 from mlc.models.text import ChatTemplate, Message, Tokenizer, read_template
+from mlc.models.usual import Usual, usual_of
 
 if TYPE_CHECKING:
     from mlc.models.constraints.automaton import Automaton
@@ -43,20 +43,6 @@ Array = np.ndarray[Any, Any]
 
 _MOST_AUTOMATA, _MOST_STATES = 32, 20_000
 """How many constraints a model keeps, and how large they may have become."""
-
-
-@dataclass(frozen=True)
-class Usual:
-    """The options that the `generation_config.json` of a model recommends.
-
-    sampling     how tokens are chosen
-    stop_tokens  tokens that end an answer
-    limit        greatest number of tokens of an answer; None if it says nothing
-    """
-
-    sampling: Sampling
-    stop_tokens: frozenset[int]
-    limit: int | None
 
 
 class LanguageModel:
@@ -388,7 +374,7 @@ def load(folder: str | os.PathLike[str], *, integer_products: bool = False,
         return _of_file(path, integer_products, cache_dtype)
     module = read_folder(path)
     tokenizer = Tokenizer.of_file(path / "tokenizer.json") if (path / "tokenizer.json").exists() else None
-    return LanguageModel(module, tokenizer, read_template(path), _usual(path), str(folder),
+    return LanguageModel(module, tokenizer, read_template(path), usual_of(path), str(folder),
                          pooling=read_pooling(path), cache_dtype=cache_dtype)
 
 
@@ -397,7 +383,7 @@ def _of_file(path: Path, integers: bool, cache: CacheType) -> LanguageModel:
     file = read_gguf_file(path)
     encodes = is_encoder_file(file)
     module = read_encoder(file) if encodes else read_gguf(file)
-    pooling = read_pooling_of(file) if encodes else None
+    pooling = read_pooling_of(file)
     if "tokenizer.ggml.tokens" not in file.fields:
         return LanguageModel(module, None, None, Usual(Sampling(), frozenset(), None), str(path), integers, pooling,
                              cache)
@@ -408,20 +394,6 @@ def _of_file(path: Path, integers: bool, cache: CacheType) -> LanguageModel:
                         code="MLC0913", loc=user_loc())
     return LanguageModel(module, vocabulary.tokenizer(), vocabulary.template(),
                          Usual(Sampling(), vocabulary.ends(), None), str(path), integers, pooling, cache)
-
-
-def _usual(folder: Path) -> Usual:
-    """The options of `generation_config.json`, and of `config.json` the tokens that end a text."""
-    path = folder / "generation_config.json"
-    plain = Fields(read_json(folder / "config.json"), str(folder / "config.json"))
-    fields = Fields(read_json(path), str(path)) if path.exists() else Fields({}, str(path))
-    ends = fields.identifiers("eos_token_id") or plain.identifiers("eos_token_id")
-    draws = fields.flag("do_sample", False)
-    sampling = Sampling(fields.number("temperature", 1.0) if draws else 0.0,
-                        fields.integer("top_k", 50 if draws else 0), fields.number("top_p", 1.0),
-                        fields.number("min_p", 0.0), fields.number("repetition_penalty", 1.0))
-    limit = fields.integer("max_new_tokens", 0)
-    return Usual(sampling, frozenset(ends), limit or None)
 
 
 @coded

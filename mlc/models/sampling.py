@@ -22,7 +22,7 @@ from mlc.ir.diag import UserError
 class Sampling:
     """How the tokens of one sequence are chosen.
 
-    The order of the steps is that of transformers: penalties and bias, temperature, top-k, top-p, min-p.
+    The order of the steps is that of transformers: bias, penalties, temperature, top-k, top-p, min-p.
 
     Args:
         temperature: Divisor of the scores; 0, as all below 1e-5, for the token of the highest score.
@@ -173,10 +173,10 @@ def choose(scores: Tensor, kinds: Kinds, settings: Settings, numbers: Tensor, co
     masks     whether a token may be chosen [batch, vocabulary]; not all are False
     """
     plain = scores
-    if kinds.penalties and counts is not None:
-        scores = _penalised(scores, settings, counts)
     if kinds.bias and bias is not None:
         scores = scores + bias
+    if kinds.penalties and counts is not None:
+        scores = _penalised(scores, settings, counts)
     if kinds.masks and masks is not None:
         scores = mlc.where(masks, scores, float("-inf"))
     greedy = mlc.argmax(scores, dim=-1)

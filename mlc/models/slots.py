@@ -82,15 +82,12 @@ class Slots:
         self.pages = Pages(self.page_count)
         self._tables: list[list[Page]] = [[] for _ in range(self.count)]
         self._state = State([], (), self.kinds[0], {}, None, None)     # what there is goes before the new memory comes
-        self._state.cache = self.steps.cache(self.page_count)
+        self._state.cache = cache = self.steps.cache(self.page_count)
+        self.nbytes = sum(int(np.prod(x.shape)) * x.dtype.itemsize for layer in cache for x in layer)
+        """The size of the cache, which other threads ask for while a step has its tensors."""
         self._counts: Any = None
         self._requests: list[Request | None] = [None] * self.count     # that took each slot last
         self._batch: tuple[list[Answer | None], Settings, Array, Array] | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the cache."""
-        return sum(int(np.prod(x.shape)) * x.dtype.itemsize for layer in self._state.cache for x in layer)
 
     def size_for(self, slot: int) -> int:
         """The number of sequences of the smallest step that includes a slot."""

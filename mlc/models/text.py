@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,31 +103,40 @@ class Unfolding:
 class ChatTemplate:
     """The form in which a model was trained on conversations: a template of jinja2, run in its sandbox.
 
-    source   the template
-    special  the texts of special tokens by the names that templates use, such as `bos_token`
+    source     the template
+    special    the texts of special tokens by the names that templates use, such as `bos_token`
+    for_tools  the template of conversations with tools, if it is another one
     """
 
-    def __init__(self, source: str, special: Mapping[str, str], origin: str) -> None:
+    def __init__(self, source: str, special: Mapping[str, str], origin: str,
+                 for_tools: ChatTemplate | None = None) -> None:
         try:
             import jinja2
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError:
             raise missing_package("jinja2", "runs the templates of conversations") from None
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
-                                                    extensions=["jinja2.ext.loopcontrols"])
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[
+            "jinja2.ext.loopcontrols", "mlc.models.generation_tag.GenerationTag"])
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refused
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-        self.source, self.origin, self.special = source, origin, dict(special)
+        self.source, self.origin, self.special, self.for_tools = source, origin, dict(special), for_tools
         try:
             self.template = environment.from_string(source)
         except jinja2.TemplateError as error:
             raise UserError(f"{origin}: the template of conversations is wrong: {error}", code="MLC0914",
                             loc=user_loc()) from None
 
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the text of a conversation may say which tools there are."""
+        return self.for_tools is not None or re.search(r"\btools\b", self.source) is not None
+
     def text(self, messages: Sequence[Message], **more: Any) -> str:
         """The text of a conversation, up to where the model goes on."""
         import jinja2
+        if self.for_tools is not None and more.get("tools") is not None:
+            return self.for_tools.text(messages, **more)
         try:
             return self.template.render(messages=[dict(m) for m in messages], add_generation_prompt=True,
                                         **self.special, **more)
@@ -137,19 +147,27 @@ class ChatTemplate:
 
 
 def read_template(folder: Path) -> ChatTemplate | None:
-    """The template of a folder: of `chat_template.jinja`, or of `tokenizer_config.json`; None if it has none."""
+    """The template of a folder: of `chat_template.jinja`, or of `tokenizer_config.json`; None if it has none.
+
+    One for tools may be beside it: `additional_chat_templates/tool_use.jinja`, or the one named `tool_use`.
+    """
     path = folder / "tokenizer_config.json"
     settings = read_json(path) if path.exists() else {}
     special = {name: text for name in ("bos_token", "eos_token", "unk_token", "pad_token")
                if (text := _text_of(settings.get(name))) is not None}
-    file = folder / "chat_template.jinja"
+    file, file_for_tools = folder / "chat_template.jinja", folder / "additional_chat_templates" / "tool_use.jinja"
+    for_tools = None
+    if file_for_tools.is_file():
+        for_tools = ChatTemplate(file_for_tools.read_text(encoding="utf-8"), special, str(file_for_tools))
     if file.is_file():
-        return ChatTemplate(file.read_text(encoding="utf-8"), special, str(file))
+        return ChatTemplate(file.read_text(encoding="utf-8"), special, str(file), for_tools)
     source = settings.get("chat_template")
     if isinstance(source, list):                           # several by name
         named = {x.get("name"): x.get("template") for x in source if isinstance(x, dict)}
-        source = named.get("default", next(iter(named.values()), None))
-    return ChatTemplate(source, special, str(path)) if isinstance(source, str) else None
+        source, of_tools = named.get("default", next(iter(named.values()), None)), named.get("tool_use")
+        if isinstance(of_tools, str):
+            for_tools = ChatTemplate(of_tools, special, str(path))
+    return ChatTemplate(source, special, str(path), for_tools) if isinstance(source, str) else None
 
 
 def _text_of(token: Any) -> str | None:
@@ -157,8 +175,9 @@ def _text_of(token: Any) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _to_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None,
+             separators: tuple[str, str] | None = None, sort_keys: bool = False) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _refused(message: str) -> None:

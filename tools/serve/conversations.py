@@ -38,7 +38,7 @@ class Conversation:
         """The tokens of the prompt."""
         if not self.tools:
             return model.chat_tokens(self.messages)
-        if model.template is None or not re.search(r"\btools\b", model.template.source):
+        if model.template is None or not model.template.takes_tools:
             raise ApiError(400, "the model's template of conversations has no tools", "tools")
         return model.chat_tokens(self.messages, tools=self.tools)
 

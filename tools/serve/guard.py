@@ -80,7 +80,7 @@ class Guard:
         if self.key is None or (request.method == "GET" and request.url.path in OPEN):
             return
         kind, _, given = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode("latin-1"), self.key.encode()):
+        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip(" \t").encode("latin-1"), self.key.encode()):
             raise ApiError(401, "the request bears no token, or a wrong one", None, "invalid_api_key")
 
     def _check_origin(self, request: Request) -> None:

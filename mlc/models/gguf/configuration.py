@@ -5,6 +5,7 @@ Names of fields and their defaults are those of llama.cpp (src/llama-arch.cpp, s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -113,19 +114,25 @@ def _scaling(keys: Keys) -> dict[str, Any]:
         return {"rope_type": "default"}
     out: dict[str, Any] = {"rope_type": kind, "factor": factor}
     if kind == "yarn":
+        out["attention_factor"] = keys.number("rope.scaling.attn_factor", 1.0) * usual_magnitude(factor)
         out["original_max_position_embeddings"] = keys.integer("rope.scaling.original_context_length",
                                                                keys.integer("context_length"))
         for name, own in (("beta_fast", "yarn_beta_fast"), ("beta_slow", "yarn_beta_slow")):
             if keys.has(f"rope.scaling.{own}"):
                 out[name] = keys.number(f"rope.scaling.{own}")
-        if keys.has("rope.scaling.yarn_log_multiplier"):
-            raise keys.fields.refusal("rope.scaling.yarn_log_multiplier is set, which mlc does not run")
+        for name in ("yarn_log_multiplier", "yarn_ext_factor", "yarn_attn_factor"):
+            if keys.has(f"rope.scaling.{name}"):
+                raise keys.fields.refusal(f"rope.scaling.{name} is set, which mlc does not run")
     return out
 
 
-def _window(keys: Keys) -> dict[str, Any]:
-    size = keys.integer("attention.sliding_window", 0)
-    return {"sliding_window": size} if size else {}
+def usual_magnitude(factor: float) -> float:
+    """The factor of cosines and sines that llama.cpp takes for yarn, and multiplies with that of a file."""
+    return 1.0 if factor <= 1 else 0.1 * math.log(factor) + 1.0
+
+
+def _window(keys: Keys, default: int = 0) -> dict[str, Any]:
+    return {"sliding_window": keys.integer("attention.sliding_window", default) or None}
 
 
 def _llama(keys: Keys) -> dict[str, Any]:
@@ -155,7 +162,8 @@ def _gemma_scale(keys: Keys, largest: int) -> int:
 
 
 def _gemma2(keys: Keys) -> dict[str, Any]:
-    return {"architectures": ["Gemma2ForCausalLM"], "query_pre_attn_scalar": _gemma_scale(keys, 46), **_window(keys),
+    return {"architectures": ["Gemma2ForCausalLM"], "query_pre_attn_scalar": _gemma_scale(keys, 46),
+            **_window(keys, 4096),
             "attn_logit_softcapping": keys.number("attn_logit_softcapping", 50.0),
             "final_logit_softcapping": keys.number("final_logit_softcapping", 30.0)}
 
@@ -204,6 +212,9 @@ def _rotary(config: DecoderConfig, keys: Keys) -> Rotary:
     if "rope_freqs.weight" in tensors:
         return replace(rotary, kind="divided", short=divisors("rope_freqs.weight"))
     if "rope_factors_short.weight" not in tensors or "rope_factors_long.weight" not in tensors:
+        if rotary.kind != "yarn" and keys.number("rope.scaling.attn_factor", 1.0) != 1.0:
+            raise keys.fields.refusal(f"rope.scaling.attn_factor is set for a rotary embedding of the kind "
+                                      f"{rotary.kind}, which mlc does not run")
         return rotary
     trained = keys.integer("rope.scaling.original_context_length", config.context)
     factor = config.context / max(1, trained)

@@ -1,7 +1,7 @@
 """Encoders in GGUF files, which llama.cpp calls `bert`: BERT, RoBERTa and DistilBERT, their positions counted from 0.
 
 No field tells the activation, which is that of nearly all such models: the exact GELU (llama.cpp computes it by the
-approximation with tanh). Vectors of texts have the length 1, as llama.cpp makes them.
+approximation with tanh).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.tensor import Tensor
-from mlc.models.embeddings import Normalize, Pooling, read_pooling
+from mlc.models.embeddings import read_pooling
 from mlc.models.encoder import Encoder
 from mlc.models.encoder_config import EncoderConfig, read_encoder_config
 from mlc.models.fields import Fields
@@ -22,6 +22,7 @@ from mlc.models.folder import encoder_weights_of, fields_of
 from mlc.models.gguf.configuration import Keys
 from mlc.models.gguf.file import GGUFFile, Stored
 from mlc.models.gguf.model import weight
+from mlc.models.gguf.pooling import fields_of_pooling
 from mlc.models.gguf.vocabulary import fields_of_tokenizer
 from mlc.models.gguf.writing import Described
 from mlc.models.parameters import Given, Place
@@ -29,8 +30,6 @@ from mlc.models.parameters import Given, Place
 Array = np.ndarray[Any, Any]
 
 ARCHITECTURE = "bert"
-_POOLINGS = {0: "mean_tokens", 1: "mean_tokens", 2: "cls_token", 3: "lasttoken"}
-"""By the number of `pooling_type`; 0 says nothing, and is what mlc takes for folders that say nothing."""
 _TABLES = {"token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
            "token_embd_norm": "embeddings.LayerNorm"}
 _OF_LAYERS = {"attn_q": "query", "attn_k": "key", "attn_v": "value", "attn_output": "mixed",
@@ -103,19 +102,6 @@ def _tensors(file: GGUFFile, width: int) -> Iterator[tuple[str, Stored]]:
                                                          (width, *found.shape[1:]), found.encoding)
 
 
-def read_pooling_of(file: GGUFFile) -> Pooling:
-    """How a file makes the vector of a text of those of its tokens.
-
-    Raises:
-        UserError: In a way that mlc does not compute (MLC0911).
-    """
-    keys = Keys(file)
-    kind = keys.integer("pooling_type", 1)
-    if kind not in _POOLINGS:
-        raise keys.fields.refusal(f"pooling_type is {kind}, expected 1 (mean), 2 (the first token) or 3 (the last)")
-    return Pooling((_POOLINGS[kind],), limit=keys.integer("context_length", 0) or None)
-
-
 # -- writing ----------------------------------------------------------------------------------------------------------
 def described_encoder(folder: Path) -> Described:
     """The content of the GGUF file of an encoder in a folder.
@@ -124,20 +110,17 @@ def described_encoder(folder: Path) -> Described:
         UserError: It is one that no GGUF file can describe (MLC0911).
     """
     fields = fields_of(folder)
-    config, pooling = read_encoder_config(fields), read_pooling(folder)
-    kinds = {mode: number for number, mode in _POOLINGS.items() if number}
+    config, limit = read_encoder_config(fields), read_pooling(folder).limit
+    context = min(config.context, limit or config.context)
     for wrong, what in ((config.rotary is not None, "rotary embeddings"),
-                        (config.activation != "gelu", f"the activation {config.activation}"),
-                        (len(pooling.modes) > 1 or pooling.modes[0] not in kinds, f"pooling by {pooling.modes}"),
-                        ([*map(type, pooling.after)] != [Normalize], "vectors that are not only normalised"),
-                        (pooling.prompt != "", "a text before each text")):
+                        (config.activation != "gelu", f"the activation {config.activation}")):
         if wrong:
             raise fields.refusal(f"it has {what}, which no field of a GGUF file says")
     arrays = encoder_weights_of(folder, config)
-    own = {"context_length": min(config.context, pooling.limit or config.context), "embedding_length": config.width,
+    own = {"context_length": context, "embedding_length": config.width,
            "feed_forward_length": config.inner_width, "block_count": config.layers,
            "attention.head_count": config.heads, "attention.layer_norm_epsilon": config.epsilon,
-           "attention.causal": False, "pooling_type": kinds[pooling.modes[0]], "vocab_size": config.vocabulary}
+           "attention.causal": False, "vocab_size": config.vocabulary, **fields_of_pooling(folder, context)}
     tensors = {}
     for theirs, ours in _names(config).items():
         for kind in ("weight", "bias"):

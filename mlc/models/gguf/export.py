@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from mlc.ir.diag import UserError
 from mlc.models.config import DecoderConfig, GPT2Config, ModelConfig
 from mlc.models.encoder_config import is_encoder
 from mlc.models.folder import fields_of, read_config_of, weights_of
+from mlc.models.gguf.configuration import read_configuration, usual_magnitude
 from mlc.models.gguf.encoders import described_encoder
-from mlc.models.gguf.file import Stored, read_gguf_file
-from mlc.models.gguf.names import of_experts, table_of
+from mlc.models.gguf.file import GGUFFile, Stored, read_gguf_file
+from mlc.models.gguf.names import NOT_WEIGHTS, of_experts, table_of
+from mlc.models.gguf.pooling import fields_of_pooling
 from mlc.models.gguf.vocabulary import fields_of_tokenizer
 from mlc.models.gguf.writing import Described
+from mlc.models.rotary import Rotary
 
 Array = np.ndarray[Any, Any]
 Made = Callable[[], Stored]
@@ -26,9 +30,6 @@ _ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "M
                   "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3", "Qwen2MoeForCausalLM": "qwen2moe",
                   "Qwen3MoeForCausalLM": "qwen3moe", "GemmaForCausalLM": "gemma", "Gemma2ForCausalLM": "gemma2",
                   "Gemma3ForCausalLM": "gemma3", "Phi3ForCausalLM": "phi3", "GPT2LMHeadModel": "gpt2"}
-_WINDOWED: Mapping[str, Callable[[int], bool]] = {
-    "gemma2": lambda layer: layer % 2 == 0, "gemma3": lambda layer: (layer + 1) % 6 != 0, "phi3": lambda layer: True}
-"""Whether a layer has a window, which no field says: it is a part of the architecture in llama.cpp."""
 
 
 def described(path: Path) -> Described:
@@ -46,9 +47,38 @@ def described(path: Path) -> Described:
     architecture = _ARCHITECTURES[config.architecture]
     fields = {"general.architecture": architecture, "general.name": path.resolve().name}
     own = _gpt2(config) if isinstance(config, GPT2Config) else _decoder(config, architecture, str(path))
+    if (path / "modules.json").exists():
+        own |= fields_of_pooling(path, config.context)
     fields |= {f"{architecture}.{name}": value for name, value in own.items()}
-    fields |= fields_of_tokenizer(path)
-    return Described(fields, dict(_tensors(path, config, architecture)))
+    tensors = dict(_tensors(path, config, architecture))
+    _check(config, GGUFFile(path, fields, {name: make() if name in _SAYING else _UNREAD
+                                           for name, make in tensors.items()}, {}))
+    return Described(fields | fields_of_tokenizer(path), tensors)
+
+
+_SAYING = ("token_embd.weight", *NOT_WEIGHTS)
+"""Tensors that a configuration is read from."""
+_UNREAD = Stored(np.empty(0, np.float32), (0,), None)
+
+
+def _check(config: ModelConfig, file: GGUFFile) -> None:
+    """Refuse a model that would be another one when its file is read: what differs, no field of a file says."""
+    read = read_configuration(file)
+    for name in (f.name for f in dataclasses.fields(config)):
+        ours, theirs = getattr(config, name), getattr(read, name)
+        if isinstance(ours, Rotary) and isinstance(theirs, Rotary):
+            same = _turns(ours) == _turns(theirs)
+        else:                                              # the last ones follow from how files have the weights
+            same = ours == theirs or name in ("architecture", "unit_norms", "paired", "transposed")
+        if not same:
+            raise _refusal(str(file.path), f"{name} is {ours!r}, and {theirs!r} in all models of the architecture "
+                                           f"{file.fields['general.architecture']}")
+
+
+def _turns(rotary: Rotary) -> tuple[Any, ...]:
+    """All that has to be the same of a rotary embedding, whose kind may have another name, up to rounding."""
+    long = (rotary.trained, *rotary.long) if rotary.kind == "longrope" else (rotary.kind == "dynamic",)
+    return tuple(float(f"{x:.5g}") for x in (rotary.size, rotary.magnitude, *rotary.frequencies(), *long))
 
 
 def _refusal(origin: str, what: str) -> UserError:
@@ -68,13 +98,10 @@ def _decoder(config: DecoderConfig, architecture: str, origin: str) -> dict[str,
            "attention.value_length": config.head_size, "attention.layer_norm_rms_epsilon": config.epsilon,
            "rope.dimension_count": config.rotary.size, "rope.freq_base": config.rotary.theta,
            "vocab_size": config.vocabulary}
-    sizes = {w for w in config.windows if w}
-    implied = _WINDOWED.get(architecture)
-    if sizes and (implied is None or config.windows != tuple(
-            min(sizes) * implied(layer) for layer in range(config.layers))):
-        raise _refusal(origin, f"windows of {list(config.windows)[:8]} in layers of the architecture {architecture}")
-    if sizes:
-        out["attention.sliding_window"] = min(sizes)
+    if any(config.windows):                                # which layers have one is a part of the architecture
+        out["attention.sliding_window"] = max(config.windows)
+    if config.local_rotary is not None:
+        out["rope.freq_base_swa"] = config.local_rotary.theta
     for name, cap in (("attn_logit_softcapping", config.score_cap), ("final_logit_softcapping", config.logit_cap)):
         if cap is not None:
             out[name] = float(cap)
@@ -97,6 +124,7 @@ def _scaling(config: DecoderConfig, origin: str) -> dict[str, Any]:
     if rotary.kind == "yarn" and rotary.truncate:
         return {"rope.scaling.type": "yarn", "rope.scaling.factor": float(rotary.factor),
                 "rope.scaling.original_context_length": rotary.trained,
+                "rope.scaling.attn_factor": rotary.magnitude / usual_magnitude(rotary.factor),
                 "rope.scaling.yarn_beta_fast": rotary.betas[0], "rope.scaling.yarn_beta_slow": rotary.betas[1]}
     raise _refusal(origin, f"a rotary embedding of the kind {rotary.kind}")
 

@@ -29,7 +29,9 @@ _SPLITS: Mapping[str, Sequence[str]] = {
 """The expressions that text is split by before pairs are merged, one after the other, by `tokenizer.ggml.pre`
 (llama.cpp, src/llama-vocab.cpp)."""
 _WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3")
-"""Those that take a word that is a token without merging pairs."""
+"""Those that take a word that is a token without merging pairs, and begin texts with a token."""
+_COMPOSED = ("qwen2",)
+"""Those whose models were trained on composed characters (NFC), which no field says."""
 _NORMAL, _UNKNOWN, _CONTROL, _OF_USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 _SPACE = "\u2581"
 
@@ -96,7 +98,8 @@ class GGUFVocabulary:
         special = (_CONTROL, _UNKNOWN)
         rules.add_tokens([tokenizers.AddedToken(text, normalized=False, special=kind in special)
                           for text, kind in zip(self.tokens, self.kinds) if kind in (*special, _OF_USER)])
-        self._add_ends(tokenizers, rules, starts=model != "gpt2", bert=model == "bert")
+        starts = model != "gpt2" or self.fields.text("tokenizer.ggml.pre", "default") in _WHOLE_WORDS
+        self._add_ends(tokenizers, rules, starts, bert=model == "bert")
         return Tokenizer(rules)
 
     def _merged_bytes(self, tokenizers: Any) -> Any:
@@ -109,6 +112,8 @@ class GGUFVocabulary:
         rules = self._bpe(tokenizers, merges, ignore_merges=kind in _WHOLE_WORDS)
         rules.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
             [*splits, tokenizers.pre_tokenizers.ByteLevel(self.flag("add_space_prefix", False), use_regex=False)])
+        if kind in _COMPOSED:
+            rules.normalizer = tokenizers.normalizers.NFC()
         rules.decoder = tokenizers.decoders.ByteLevel()
         return rules
 
@@ -162,28 +167,35 @@ class GGUFVocabulary:
             return None
         named = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
         special = {name: self.tokens[x] for field, name in named.items() if (x := self.token(field)) is not None}
-        return ChatTemplate(source, special, self.origin)
+        of_tools = self.fields.data.get("tokenizer.chat_template.tool_use")
+        return ChatTemplate(source, special, self.origin,
+                            ChatTemplate(of_tools, special, self.origin) if isinstance(of_tools, str) else None)
 
 
 def fields_of_tokenizer(folder: Path) -> dict[str, Any]:
     """The fields for the tokenizer and the template of a folder of transformers; none if it has no tokenizer.
 
     Raises:
-        UserError: The tokenizer is not one of bytes whose pairs are merged (MLC0913).
+        UserError: The tokenizer is not one of bytes whose pairs are merged, or no file can describe it (MLC0913).
     """
     path = folder / "tokenizer.json"
     if not path.exists():
         return {}
     rules = read_json(path)
     model: Mapping[str, Any] = Fields(rules, str(path)).mapping("model") or {}
-    split = _split_of(rules.get("pre_tokenizer"))
     if model.get("type") == "WordPiece":
         settings = folder / "tokenizer_config.json"
         return fields_of_word_pieces(rules, read_json(settings) if settings.exists() else {}, str(path))
+    split = _split_of(rules.get("pre_tokenizer"))
     if model.get("type") != "BPE" or model.get("byte_fallback") or split is None:
         raise unreadable_tokenizer(str(path), "it is not one of merged bytes that a GGUF file could describe")
-    numbers = {**model["vocab"], **{x["content"]: x["id"] for x in rules.get("added_tokens", [])}}
-    kinds = {x["id"]: _CONTROL if x.get("special") else _OF_USER for x in rules.get("added_tokens", [])}
+    normalizer = (rules.get("normalizer") or {}).get("type")
+    if normalizer != ("NFC" if split in _COMPOSED else None):
+        raise unreadable_tokenizer(str(path), f"texts are normalised by {normalizer}, which no GGUF file could say "
+                                              f"of one that splits text in the way {split!r}")
+    added = rules.get("added_tokens", [])
+    numbers = {**model["vocab"], **{x["content"]: x["id"] for x in added}}
+    kinds = {x["id"]: _CONTROL if x.get("special") else _OF_USER for x in added}
     texts = {i: text for text, i in numbers.items()}
     count = max(texts) + 1
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
@@ -191,7 +203,23 @@ def fields_of_tokenizer(folder: Path) -> dict[str, Any]:
         "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": split, "tokenizer.ggml.merges": merges,
         "tokenizer.ggml.tokens": [texts.get(i, f"[PAD{i}]") for i in range(count)],
         "tokenizer.ggml.token_type": [kinds.get(i, _NORMAL) if i in texts else _UNUSED for i in range(count)]}
-    return out | _special_fields(folder, numbers, rules)
+    out |= _special_fields(folder, numbers, rules)
+    _check(path, out, [x["content"] for x in added[:100]])
+    return out
+
+
+_TEXTS = ("Of 12345 words, it's the 2nd;  see  \"Caf\u00e9\" (E\u0301tude) \u4e2d\u6587\U0001f600\n\n\tI'LL x_y \u00c4",
+          "", " a")
+
+
+def _check(path: Path, fields: Mapping[str, Any], added: Sequence[str]) -> None:
+    """Refuse a tokenizer that a file with these fields has others than of, for some texts."""
+    ours = Tokenizer.of_file(path)
+    theirs = GGUFVocabulary(GGUFFile(path, fields, {}, {})).tokenizer()
+    for text in (*_TEXTS, *(f"a {token} b" for token in added)):
+        if (wanted := ours.encode(text)) != (found := theirs.encode(text)):
+            raise unreadable_tokenizer(str(path), f"the tokens of {text!r} are {wanted[:16]}, and no GGUF file could "
+                                                  f"say so: they would be {found[:16]}")
 
 
 def _split_of(found: Any) -> str | None:
@@ -219,14 +247,28 @@ def _special_fields(folder: Path, numbers: Mapping[str, int], rules: Mapping[str
         number = numbers.get(text) if isinstance(text, str) else config.get(f"{name}_token_id")
         if isinstance(number, int):
             out[f"tokenizer.ggml.{name}_token_id"] = number
-    ends = [part for x in _steps(rules.get("post_processor")) for part in x.get("single", [])[:1]]
-    begins = any("SpecialToken" in part for part in ends)
-    if begins and "tokenizer.ggml.bos_token_id" in out:
-        out["tokenizer.ggml.add_bos_token"] = True
+    for step in _steps(rules.get("post_processor")):
+        if step.get("type") != "ByteLevel":                # which moves the places of tokens only
+            out |= _ends(step, out, numbers, str(folder / "tokenizer.json"))
     template = read_template(folder)
     if template is not None:
         out["tokenizer.chat_template"] = template.source
+        if template.for_tools is not None:
+            out["tokenizer.chat_template.tool_use"] = template.for_tools.source
     return out
+
+
+def _ends(step: Mapping[str, Any], known: Mapping[str, Any], numbers: Mapping[str, int], origin: str
+          ) -> dict[str, bool]:
+    """Whether texts begin with the token that begins one, and end with the one that ends it."""
+    parts = [part.get("SpecialToken", {}).get("id", "$A") for part in step.get("single", [])]
+    at = parts.index("$A") if parts.count("$A") == 1 else -1
+    around = [[numbers.get(part) for part in side] for side in (parts[:max(at, 0)], parts[at + 1:])]
+    wanted = [[known.get(f"tokenizer.ggml.{name}_token_id")] for name in ("bos", "eos")]
+    if step.get("type") != "TemplateProcessing" or at < 0 or any(s not in ([], w) for s, w in zip(around, wanted)):
+        raise unreadable_tokenizer(origin, "it puts other tokens around a text than bos_token and eos_token, which no "
+                                           "GGUF file could say")
+    return {f"tokenizer.ggml.add_{name}_token": bool(side) for name, side in zip(("bos", "eos"), around)}
 
 
 def _steps(found: Any) -> Sequence[Mapping[str, Any]]:
