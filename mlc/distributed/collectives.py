@@ -327,6 +327,8 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
 def monitored_barrier(group: Any = None, timeout: Timeout = None, wait_all_ranks: bool = False) -> None:
     """`barrier` with a time-out of its own, whose error names all ranks that are missing, on each rank that waits.
 
+    As after the time-out of any collective, the job is over then: later calls of all ranks fail.
+
     Args:
         group: The group; None for all ranks.
         timeout: Seconds or a timedelta; None for the time-out of the group.
