@@ -40,10 +40,27 @@ def captured(f: Any, runtime: CellType) -> Any:
     if isinstance(f, functools.partial):
         inner = captured(f.func, runtime)
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
-    call = None if isinstance(f, type) else inspect.getattr_static(type(f), "__call__", None)
+    if isinstance(f, type):
+        return _constructor(f, runtime)
+    call = inspect.getattr_static(type(f), "__call__", None)
     if isinstance(call, types.FunctionType) and (inner := _function(call, runtime)) is not call:
         return types.MethodType(inner, f)
     return f
+
+
+def _constructor(kind: Any, runtime: CellType) -> Any:
+    """Callable to use in place of a class, whose `__init__` it rewrites; the class where objects are made otherwise."""
+    init = inspect.getattr_static(kind, "__init__", None)
+    if type(kind).__call__ is not type.__call__ or kind.__new__ is not object.__new__ or not isinstance(
+            init, types.FunctionType) or (inner := _function(init, runtime)) is init:
+        return kind
+
+    def make(*args: Any, **keywords: Any) -> Any:
+        made = kind.__new__(kind)
+        inner(made, *args, **keywords)
+        return made
+
+    return make
 
 
 def is_users(f: types.FunctionType) -> bool:

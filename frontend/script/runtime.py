@@ -66,7 +66,24 @@ def callee(f: Any) -> Any:
     """Callable to use in place of f: f itself while nothing is recorded."""
     if state.trace is None:
         return f
-    return cached_calls.function_called(f) or builtin.replaced(f) or captured(f)
+    found = cached_calls.function_called(f) or builtin.replaced(f) or captured(f)
+    if id(f) in _HIGHER_ORDER or (isinstance(f, types.BuiltinMethodType) and f.__name__ == "sort"):
+        return lambda *args, **keywords: found(*map(_called, args), **{n: _called(x) for n, x in keywords.items()})
+    return found
+
+
+_HIGHER_ORDER = frozenset(map(id, (
+    map, filter, sorted, min, max, functools.reduce, itertools.accumulate, itertools.starmap, itertools.takewhile,
+    itertools.dropwhile, itertools.filterfalse, itertools.groupby)))
+"""Functions of Python that call those which they are given."""
+
+
+def _called(x: Any) -> Any:
+    """An argument of such a function; one that is a function is recorded as where it is called by its name."""
+    return callee(x) if isinstance(x, _FUNCTIONS) else x
+
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, type)
 
 
 def use(value: Any, name: str) -> Any:
