@@ -178,7 +178,7 @@ def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, given: Sequence[
     changed = [key for key in keys if key in plain.state and key in compiled.state]     # others are made by the call
     results = run_function(module, "main", [np.array(a) for a in arrays])
     slack = rounding.spread(module, "main", arrays, results, rounding.MANY)
-    assigned = _assigned(plain)
+    assigned = [*recorded.assigned]
     found = [[in_parts(np.asarray(x.array)) for x in tree.leaves(
         (run.result, [run.buffers[i] for i in assigned], [run.state[key] for key in changed]))
         if isinstance(x, Tensor)] for run in (plain, compiled)]
@@ -187,7 +187,8 @@ def _is_rounding(plain: Run, compiled: Run, recorded: Recorded, given: Sequence[
     pairs = [[a.astype(np.float64) for a in arrays] for arrays in found]
     first = min(keys.values(), default=len(slack))
     slack = [*slack[:first], *(slack[keys[key]] for key in changed)]
-    if any(_unlike(compiled.state[key], x) for key, x in plain.state.items() if key not in changed):
+    if any(_unlike(compiled.state[key], x) for key, x in plain.state.items() if key not in changed) or any(
+            _unlike(compiled.buffers[i], x) for i, x in enumerate(plain.buffers) if i not in assigned):
         return False                                       # the recording says nothing of it
     if len(pairs[0]) != len(slack) or any(a.shape != s.shape for a, s in zip(pairs[0], slack)):
         return False
