@@ -105,18 +105,30 @@ class Stream:
     def __init__(self, delay: float) -> None:
         self.jobs, self.changed, self.delay = deque[Callable[[], None]](), threading.Condition(), delay
         self.errors: list[BaseException] = []
-        threading.Thread(target=self._run, daemon=True).start()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.ended = False
+        self.thread.start()
 
     def submit(self, job: Callable[[], None]) -> None:
         with self.changed:
             self.jobs.append(job)
             self.changed.notify_all()
 
+    def end(self) -> None:
+        """Do no more: what a test has left would write to memory that is another's by then."""
+        with self.changed:
+            self.ended = True
+            self.jobs.clear()
+            self.changed.notify_all()
+        self.thread.join(1)
+
     def _run(self) -> None:
         while True:
             with self.changed:
-                while not self.jobs:
+                while not self.jobs and not self.ended:
                     self.changed.wait()
+                if self.ended:
+                    return
                 job = self.jobs.popleft()
             time.sleep(self.delay)
             try:
@@ -134,17 +146,23 @@ class StreamedDevice(FakeDevice):
     """
 
     here = threading.local()
+    made = list["StreamedDevice"]()
     delays = 0.0, 0.002
 
     def __init__(self, ordinal: int) -> None:
         super().__init__(ordinal)
         self.streams = {self.stream: Stream(self.delays[0])}
+        self.made.append(self)
 
     def activate(self) -> None:
         self.here.device = self
 
     def submit(self, work: Callable[[], None]) -> None:
         self.streams[self.stream].submit(work)
+
+    def end(self) -> None:
+        for stream in self.streams.values():
+            stream.end()
 
     # -- memory ---------------------------------------------------------------------------------------------------
     def upload(self, target: int, source: Array) -> None:
@@ -394,6 +412,8 @@ def installed(count: int) -> Iterator[Bindings]:
             yield made
         assert not made.misuse
     finally:
+        while StreamedDevice.made:
+            StreamedDevice.made.pop().end()
         devices.substitute(None)
         eager._kernels.clear()                             # their devices no longer exist
         eager._by_shape.clear()
