@@ -78,6 +78,14 @@ def test_a_group_has_statistics_of_its_own() -> None:
     assert threads.run(4, work) == [0.5, 0.5, 2.5, 2.5]
 
 
+def test_integers_become_floats() -> None:
+    def work(rank: int) -> Any:
+        mlc.distributed.init_process_group()
+        return nn.SyncBatchNorm(1, eps=0.0)(mlc.tensor([[2 * rank]])).item()
+
+    assert threads.run(2, work) == [-1.0, 1.0]
+
+
 def test_a_function_compiled_for_one_rank_is_refused_and_one_of_a_mesh_is_of_the_whole_batch() -> None:
     def work(rank: int) -> Any:
         mlc.distributed.init_process_group()

@@ -75,7 +75,7 @@ class SyncBatchNorm(BatchNorm):
         x = create.asarray(input)
         self.check(x)
         self.check_channels(x.shape[1])
-        return self._normalized(x, group)
+        return self._normalized(x if x.dtype.is_floating_point else x.float(), group)
 
     def _group(self) -> Any:
         """The group, if it has several ranks."""
