@@ -231,7 +231,7 @@ def _remove(path: Path) -> bool:
 def store() -> Store | None:
     """The cache configured by the environment; None if it is disabled."""
     get = os.environ.get
-    if get("MLC_CACHE") == "0" or not versions():
+    if get("MLC_CACHE", "").lower() in ("0", "off", "false", "no") or not versions():
         return None
     folder = get("MLC_CACHE_DIR") or _default("XDG_CACHE_HOME", ".cache", "mlc")
     secret_file = get("MLC_CACHE_KEY") or _default("XDG_CONFIG_HOME", ".config", "mlc/cache-key")

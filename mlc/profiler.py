@@ -31,6 +31,7 @@ Example:
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import platform
 import threading
@@ -168,11 +169,13 @@ class profile:
             raise UserError("this profile is on already", code="MLC0796", loc=user_loc(),
                             hint="end it first, or make another: several may be on")
         self._clear()
+        self._has_ended = False
         self.step_num = 0
         self._turn(self._schedule(0))
 
     def stop(self) -> None:
         """End, as the end of `with` does."""
+        self._has_ended = True
         recording = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         self._turn(ProfilerAction.NONE)
         self._results.drop_freed(time.perf_counter_ns() - self._begin)
@@ -180,7 +183,9 @@ class profile:
             self._on_trace_ready(self)
 
     def step(self) -> None:
-        """End a step of the schedule."""
+        """End a step of the schedule; of a profile that has ended it is nothing."""
+        if self._has_ended:
+            return
         if self._action is ProfilerAction.RECORD_AND_SAVE and self._on_trace_ready is not None:
             self._on_trace_ready(self)
         self.step_num += 1
@@ -481,11 +486,11 @@ class record_function:
             state.recorder.add("label", self.name, start, time.perf_counter_ns(), (), None)
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(f)
         def labelled(*args: Any, **keywords: Any) -> Any:
             with record_function(self.name):
                 return f(*args, **keywords)
 
-        labelled.__name__ = getattr(f, "__name__", "labelled")
         return labelled
 
 

@@ -744,3 +744,15 @@ def test_every_dump_is_valid_input(every: int, run: Run) -> None:
 ])
 def test_argument_types(text: str, types: list[str]) -> None:
     assert [str(t) for t in inputs.parse_args(text)] == types
+
+
+@pytest.mark.parametrize(("text", "words", "status", "said"), [
+    ("def main(): return 3\nimport sys\nsys.exit(main())", ["--check"], 1, "MLC0453"),
+    ("import sys\nsys.exit(ValueError('bad config'))", [], 1, "bad config"),
+    ("raise BrokenPipeError(32, 'Broken pipe')", [], 1, "BrokenPipeError")])
+def test_programs_that_end_otherwise(text: str, words: list[str], status: int, said: str, tmp_path: Path,
+                                     capsys: pytest.CaptureFixture[str]) -> None:
+    from mlc.tools.cli import main
+    (tmp_path / "p.py").write_text(text)
+    assert main(["run", *words, str(tmp_path / "p.py")]) == status
+    assert said in capsys.readouterr().err

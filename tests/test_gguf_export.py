@@ -153,6 +153,16 @@ def test_tokenizers_that_no_file_can_describe(change: Any, message: str, tmp_pat
     assert error.value.code == "MLC0913"
 
 
+def whole_words(rules: Any, tokenizers: Any) -> None:
+    composed(rules, tokenizers)
+    rules.model.ignore_merges = True
+
+
+def test_words_that_are_tokens_are_taken_whole_or_not(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="could describe"):
+        fields_of_tokenizer(tokenizer(tmp_path, whole_words))
+
+
 @pytest.mark.parametrize(("kind", "begins"), [("llama-bpe", True), ("qwen2", False)])
 def test_files_of_llama_3_begin_texts_with_a_token(kind: str, begins: bool) -> None:
     pytest.importorskip("tokenizers")

@@ -74,6 +74,31 @@ def test_functions_that_are_arguments(f: Any) -> None:
     assert mlc.compile(f)(X).tolist() == f(X).tolist()
 
 
+class Kind:
+    priority = 1
+
+    def __init__(self, t: Any = None) -> None:
+        self.value = t
+
+
+class Other(Kind):
+    priority = 2
+
+
+def identity(t: Any) -> Any:
+    return t
+
+
+@pytest.mark.parametrize("f", [
+    lambda t: t * max(Kind, Other, key=lambda c: c.priority).priority,
+    lambda t: t if max(identity, negative, key=lambda h: h is negative) is negative else -t,
+    lambda t: t if functools.reduce(lambda a, b: a, [1, 2], identity) is identity else -t,
+    lambda t: t if min([], default=identity) is identity else -t,
+    lambda t: t if sorted([Other, Kind], key=lambda c: c.priority)[0] is Kind else -t])
+def test_functions_and_classes_that_are_not_called_stay_as_they_are(f: Any) -> None:
+    assert mlc.compile(f)(X).tolist() == f(X).tolist()
+
+
 class Changed:
     def __init__(self, t: Any) -> None:
         self.value = t

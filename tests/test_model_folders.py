@@ -51,7 +51,8 @@ def test_fields_that_are_left_out_are_those_of_the_classes_of_transformers(archi
     ("GemmaForCausalLM", {"hidden_act": "gelu"}, {"activation": "gelu_tanh"}),
     ("Qwen2ForCausalLM", {"use_sliding_window": True, "max_window_layers": 1}, {"windows": (0, 4096)}),
     ("Qwen2MoeForCausalLM", {"use_sliding_window": True}, {"windows": (4096, 0)}),
-    ("Qwen3MoeForCausalLM", {"use_sliding_window": True}, {"windows": (4096, 4096)})])
+    ("Qwen3MoeForCausalLM", {"use_sliding_window": True, "max_window_layers": 28}, {"windows": (4096, 4096)}),
+    ("Gemma3ForCausalLM", {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}}, {"windows": (4096, 4096)})])
 def test_fields_mean_what_they_mean_in_transformers(architecture: str, fields: dict[str, Any],
                                                     expected: dict[str, Any]) -> None:
     found = config(architecture, **fields)
@@ -60,7 +61,8 @@ def test_fields_mean_what_they_mean_in_transformers(architecture: str, fields: d
 
 @pytest.mark.parametrize(("field", "value", "told"), [
     ("no_repeat_ngram_size", 2, True), ("suppress_tokens", [5], True), ("num_beams", 4, True), ("typical_p", 0.5, True),
-    ("no_repeat_ngram_size", 0, False), ("suppress_tokens", [], False), ("top_k", 7, False)])
+    ("no_repeat_ngram_size", 0, False), ("min_new_tokens", 0, False), ("sequence_bias", {}, False),
+    ("suppress_tokens", [], False), ("top_k", 7, False)])
 def test_options_that_are_not_taken_are_told(field: str, value: Any, told: bool, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "generation_config.json").write_text(json.dumps({field: value, "do_sample": True}))

@@ -290,3 +290,19 @@ def test_operands_of_a_first_call_are_freed_at_once() -> None:
         assert array() is None
     finally:
         gc.enable()
+
+
+def test_a_step_after_the_end_is_none_and_decorators_keep_signatures() -> None:
+    profile = mlc.profiler.profile(schedule=mlc.profiler.schedule(wait=0, warmup=0, active=1, repeat=0))
+    profile.start()
+    _ = mlc.ones(3).sum()
+    profile.stop()
+    before = len(profile.events())
+    profile.step()
+    _ = mlc.ones(3).sum()
+    assert len(profile.events()) == before
+
+    @mlc.profiler.record_function("f")
+    def f(x: int) -> int:
+        return x
+    assert f.__wrapped__(2) == f(2) == 2  # type: ignore[attr-defined]

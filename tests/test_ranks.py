@@ -176,10 +176,10 @@ def test_output_after_the_launchers_own_words(tmp_path: Path, capsys: pytest.Cap
         f"=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\n=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES\n"
         f"{line}\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
         "This typically refers to a problem with your application.\n"
-        "Please see the FAQ page for debugging suggestions\nsaved the checkpoint\n")
+        "Please see the FAQ page for debugging suggestions\n== epoch 2 ==\nsaved the checkpoint\n")
     with open(tmp_path / "printed", "rb") as printed:
         ranks._forward(printed)
-    assert capsys.readouterr().out == "before\nsaved the checkpoint\n"
+    assert capsys.readouterr().out == "before\n== epoch 2 ==\nsaved the checkpoint\n"
 
 
 def test_characters_that_reads_divide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.backends.transport import threads
+from mlc.backends.transport.errors import RankError
 from mlc.ir.diag import UserError
 from mlc.nn.parallel import DistributedDataParallel
 
@@ -76,6 +77,35 @@ def test_a_group_has_statistics_of_its_own() -> None:
         return layer.running_mean.item() if layer.running_mean is not None else None
 
     assert threads.run(4, work) == [0.5, 0.5, 2.5, 2.5]
+
+
+def test_batches_without_values_change_no_statistics_and_dtypes_have_to_fit() -> None:
+    def work(rank: int) -> Any:
+        mlc.distributed.init_process_group()
+        layer = nn.SyncBatchNorm(2)
+        layer(mlc.zeros(0, 2))
+        with pytest.raises(UserError) as error:
+            layer(mlc.ones(2, 2, dtype="float64"))
+        assert layer.running_var is not None
+        return layer.running_var.tolist(), error.value.code
+
+    assert threads.run(2, work) == [([1.0, 1.0], "MLC0420")] * 2
+
+
+def test_a_layer_in_two_places_stays_one() -> None:
+    shared = nn.BatchNorm1d(2)
+    model: Any = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(shared, nn.Sequential(shared)))
+    assert model[0] is model[1][0] and type(model[0]) is nn.SyncBatchNorm
+
+
+def test_unused_parameters_beside_it_are_refused() -> None:
+    def work(rank: int) -> Any:
+        mlc.distributed.init_process_group()
+        with pytest.raises(RankError, match="SyncBatchNorm") as error:
+            DistributedDataParallel(model(nn.SyncBatchNorm), find_unused_parameters=True)
+        return error.value.code
+
+    assert threads.run(2, work) == ["MLC0976"] * 2
 
 
 def test_integers_become_floats() -> None:

@@ -75,6 +75,9 @@ def info(store: cache.Store) -> int:
 
 def verify(store: cache.Store) -> int:
     """Check every entry, and delete corrupt ones."""
+    if why := store.problem():
+        print(f"not used   {why}")
+        return 1
     count = sum(1 for _ in store.entries())
     bad = store.verify()
     for name, why in bad:

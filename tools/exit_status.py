@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Callable
 
@@ -45,6 +46,16 @@ def flush() -> None:
         sys.stdout.flush()
     except OSError as error:
         raise OSError(error.errno, error.strerror, "<stdout>") from None
+
+
+def is_read() -> bool:
+    """Whether stdout is no pipe, or one that somebody still reads."""
+    try:
+        waiting = select.poll()
+        waiting.register(sys.stdout, select.POLLOUT)
+        return not any(found & select.POLLERR for _, found in waiting.poll(0))
+    except (OSError, ValueError):                          # no file
+        return True
 
 
 def _drop_output() -> None:

@@ -25,8 +25,8 @@ _SIGNALS = {str(-number) for number in signal.Signals if number != signal.SIGTER
 GRACE = 3.0
 """Seconds in which the launcher may end the other ranks of a job by itself, once one has died."""
 _BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
-_BELOW = (b"=", b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING", b"This typically refers to a problem with your ",
-          b"Please see the FAQ page for debugging suggestions")
+_BELOW = (b"=   ", b"=" * 83, b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING",
+          b"This typically refers to a problem with your ", b"Please see the FAQ page for debugging suggestions")
 """How the lines begin that the launcher prints about a rank that has died."""
 
 

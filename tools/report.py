@@ -179,7 +179,7 @@ def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: st
 
 def exit_status(stop: SystemExit) -> int:
     """Exit status of a process that raises this."""
-    if isinstance(stop.code, str):
+    if stop.code is not None and not isinstance(stop.code, int):
         print(stop.code, file=sys.stderr)
         return WRONG_INPUT
     return OK if stop.code is None else int(stop.code)

@@ -22,6 +22,7 @@ from mlc.passes import pipeline
 from mlc.tools import files, formats, report, sources
 from mlc.tools.checked_executable import CheckedEntry, CheckedExecutable
 from mlc.tools.child import asked
+from mlc.tools.exit_status import is_read
 
 EXAMPLES = """examples:
   mlc run model.mlir --seed 1
@@ -258,22 +259,35 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
             from mlc.checks import Checks
             with checking() as made:
                 try:
-                    runpy.run_path(path, run_name="__main__")
+                    stop = _to_its_end(path)
                     if Checks.found is not None:           # and the program has caught it
                         raise Checks.found
                 except InternalError as error:
                     check_latest_call(error)
                     raise
                 print(what_was_checked(made, path), file=sys.stderr)
+                if stop is not None:
+                    raise stop
         else:
             runpy.run_path(path, run_name="__main__")
-    except (SystemExit, KeyboardInterrupt, BrokenPipeError):
+    except (SystemExit, KeyboardInterrupt):
         raise
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and not is_read():
+            raise                                          # nobody reads what it prints, as in `| head`
         raise report.users_fault(error, path) from error
     finally:
         sys.argv, sys.path[:] = saved
     return 0
+
+
+def _to_its_end(path: str) -> SystemExit | None:
+    """Run a Python file as a program; the exit that it ends with, if it does."""
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as stop:
+        return stop
+    return None
 
 
 def anomalies(wanted: bool) -> AbstractContextManager[None]:

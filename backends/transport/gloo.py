@@ -176,6 +176,8 @@ class _Sending:
     Gloo does not say whether one is written before it is waited for. Its time-out ends the connections to all ranks.
     """
 
+    polls = False
+
     def __init__(self, transport: GlooTransport, to: int, works: list[Any], parts: list[Bytes]) -> None:
         self._transport, self._to, self._works, self._parts = transport, to, works, parts
         self._late = False

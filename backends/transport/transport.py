@@ -74,7 +74,7 @@ def order_of(group: Group) -> tuple[Group, int]:
 
 
 class Request(Protocol):
-    """A message on its way."""
+    """A message on its way; one whose `done` does not tell before it is waited for has `polls = False`."""
 
     def done(self) -> bool:
         """Whether the message has been sent or received; never blocks, and raises if it never will be."""

@@ -67,23 +67,28 @@ def callee(f: Any) -> Any:
     if state.trace is None:
         return f
     found = cached_calls.function_called(f) or builtin.replaced(f) or captured(f)
-    if id(f) in _HIGHER_ORDER or (isinstance(f, types.BuiltinMethodType) and f.__name__ == "sort"):
-        return lambda *args, **keywords: found(*map(_called, args), **{n: _called(x) for n, x in keywords.items()})
-    return found
+    where = _CALLS.get(id(f))
+    if where is None and isinstance(f, types.BuiltinMethodType) and f.__name__ == "sort":
+        where = None, "key"
+    return found if where is None else functools.partial(_with_function, found, *where)
 
 
-_HIGHER_ORDER = frozenset(map(id, (
-    map, filter, sorted, min, max, functools.reduce, itertools.accumulate, itertools.starmap, itertools.takewhile,
-    itertools.dropwhile, itertools.filterfalse, itertools.groupby)))
-"""Functions of Python that call those which they are given."""
+_CALLS: dict[int, tuple[int | None, str]] = {
+    id(f): where for where, fs in {
+        (0, ""): (map, filter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
+                  itertools.filterfalse),
+        (1, "func"): (itertools.accumulate,), (1, "key"): (itertools.groupby,), (None, "key"): (sorted, min, max),
+    }.items() for f in fs}
+"""Functions of Python that call an argument: its position, if it has one, and its keyword."""
 
 
-def _called(x: Any) -> Any:
-    """An argument of such a function; one that is a function is recorded as where it is called by its name."""
-    return callee(x) if isinstance(x, _FUNCTIONS) else x
-
-
-_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, type)
+def _with_function(f: Any, position: int | None, keyword: str, /, *args: Any, **keywords: Any) -> Any:
+    """Call such a function; the argument that it calls is recorded as where it is called by its name."""
+    if position is not None and position < len(args) and args[position] is not None:
+        args = (*args[:position], callee(args[position]), *args[position + 1:])
+    if keywords.get(keyword) is not None:
+        keywords[keyword] = callee(keywords[keyword])
+    return f(*args, **keywords)
 
 
 def use(value: Any, name: str) -> Any:

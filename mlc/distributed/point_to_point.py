@@ -263,6 +263,12 @@ class _Message(Handle[Any]):
 
     def wait(self, timeout: float | None = None) -> Any:
         end = math.inf if timeout is None else time.monotonic() + timeout
+        for request in self._requests if timeout is not None else ():
+            if not getattr(request, "polls", True):
+                try:
+                    request.wait(max(0.0, end - time.monotonic()))
+                except TimeoutError:
+                    raise timed_out("message", [self._other]) from None
         while timeout is not None and not self.done():
             if time.monotonic() > end:
                 raise timed_out("message", [self._other])

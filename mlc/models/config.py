@@ -264,10 +264,10 @@ def _gemma3(fields: Fields) -> DecoderConfig:
     fields.only("use_bidirectional_attention", (False,))
     pattern = fields.integer("sliding_window_pattern", fields.integer("_sliding_window_pattern", 6))
     ropes = fields.mapping("rope_parameters") or {}
-    nested = _FULL in ropes
-    plain = Fields({**fields.data, "rope_parameters": ropes[_FULL] if nested else ropes}, fields.origin)
+    nested = _FULL in ropes or _WINDOWED in ropes
+    plain = Fields({**fields.data, "rope_parameters": ropes.get(_FULL, {}) if nested else ropes}, fields.origin)
     config = _gemma2(plain)
-    local = {"rope_theta": fields.number("rope_local_base_freq", 10000.0), **(ropes[_WINDOWED] if nested else {})}
+    local = {"rope_theta": fields.number("rope_local_base_freq", 10000.0), **ropes.get(_WINDOWED, {})}
     return replace(config, qk_norm=True, windows=_windows(fields, config, lambda layer: (layer + 1) % pattern != 0),
                    local_rotary=read_rotary(fields, config.head_size, config.context, given=local))
 
@@ -303,7 +303,8 @@ def _qwen3_moe(fields: Fields) -> DecoderConfig:
     experts = Experts(fields.integer("num_experts", fields.integer("num_local_experts", 128)),
                       fields.integer("num_experts_per_tok", 8), fields.integer("moe_intermediate_size", 768), 0,
                       fields.flag("norm_topk_prob", False), "qwen")
-    return replace(_qwen3(Fields({"max_window_layers": 0, **fields.data}, fields.origin)), experts=experts)
+    windowed = {**fields.data, "max_window_layers": 0, "layer_types": None}           # all layers or none
+    return replace(_qwen3(Fields(windowed, fields.origin)), experts=experts)
 
 
 def _gpt2(fields: Fields) -> GPT2Config:

@@ -50,7 +50,8 @@ def usual_of(folder: Path) -> Usual:
                         fields.integer("top_k", 50 if draws else 0), fields.number("top_p", 1.0),
                         fields.number("min_p", 0.0), fields.number("repetition_penalty", 1.0))
     for name in sorted(_WITHOUT.keys() & fields.data.keys()):
-        if fields.data[name] not in (None, [], _WITHOUT[name]):
+        if fields.data[name] not in (None, [], {}, _WITHOUT[name]) and not (_WITHOUT[name] is None
+                                                                            and fields.data[name] == 0):
             warnings.warn(f"{path} recommends {name} = {fields.data[name]!r}, which mlc does not do: answers are those "
                           "without", stacklevel=2)
     limit = fields.integer("max_new_tokens", 0)

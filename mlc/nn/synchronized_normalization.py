@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.frontend.autograd.grad_mode import no_grad
-from mlc.frontend.functions import create
+from mlc.frontend.functions import create, normalization
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
@@ -19,8 +19,9 @@ class SyncBatchNorm(BatchNorm):
 
     It is `BatchNorm2d` for any number of dimensions, but in training mean and variance are those of the values that all
     ranks have: each forward and each backward calls one collective. The gradients of the parameters are those of the
-    rank's own values, which `DistributedDataParallel` averages. Without a job, or in one of one rank, and for tensors
-    on a mesh, where a batch is that of all ranks anyway, it is an ordinary batch normalization.
+    rank's own values, which `DistributedDataParallel` averages. Without a job, or in one of one rank, and in compiled
+    functions of tensors on a mesh, where a batch is that of all ranks anyway, it is an ordinary batch normalization.
+    Compile what it is in after `init_process_group`: code that is made before knows no other ranks.
 
     Shape:
         [n, num_features, ...] of floats -> the same shape; n may differ from rank to rank, and be 0.
@@ -89,20 +90,20 @@ class SyncBatchNorm(BatchNorm):
         from mlc.nn.parallel.statistics import statistics_of_ranks
         wide = x.float() if x.dtype.itemsize < 4 else x
         mean, var, number = statistics_of_ranks(wide, group)
-        if x.numel() <= x.shape[1]:                        # other ranks may have more
-            self.check_count(int(number.min()) if x.shape[1] else 0)
-        if self.track_running_stats and self.running_mean is not None:
+        count = x.numel() // max(x.shape[1], 1)
+        if count <= 1 and x.shape[1]:                      # other ranks may have more
+            count = int(number.min())
+            self.check_count(count)
+        shape = tuple(n if a == 1 else 1 for a, n in enumerate(x.shape))
+        out: Any = (wide - mean.reshape(shape)) * E.rsqrt(var + self.eps).reshape(shape)
+        out = normalization.batch_norm(out, create.zeros_like(mean), create.ones_like(mean), self.weight, self.bias,
+                                       eps=0.0)
+        if self.track_running_stats and self.running_mean is not None and count:     # no values have no statistics
             assert self.num_batches_tracked is not None
             with no_grad():
                 set_buffer(self, "num_batches_tracked", self.num_batches_tracked + 1)
                 part: Any = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
                 self.track(mean, var * (number / (number - 1)), part)
-        shape = tuple(n if a == 1 else 1 for a, n in enumerate(x.shape))
-        out: Any = (wide - mean.reshape(shape)) * E.rsqrt(var + self.eps).reshape(shape)
-        if self.weight is not None:
-            out = out * self.weight.reshape(shape)
-        if self.bias is not None:
-            out = out + self.bias.reshape(shape)
         return out.to(x.dtype)  # type: ignore[no-any-return]
 
     @classmethod
@@ -120,10 +121,12 @@ class SyncBatchNorm(BatchNorm):
             >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))[1]
             SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
         """
-        for name, child in list(module.named_modules()):
+        made: dict[int, SyncBatchNorm] = {}                # by layer, which may be in several places
+        for name, child in list(module.named_modules(remove_duplicate=False)):
             if isinstance(child, BatchNorm) and not isinstance(child, cls):
-                out = cls(child.num_features, child.eps, child.momentum, child.affine, child.track_running_stats,
-                          process_group)
+                out = made.get(id(child)) or cls(child.num_features, child.eps, child.momentum, child.affine,
+                                                 child.track_running_stats, process_group)
+                made[id(child)] = out
                 vars(out).update(vars(child))
                 if not name:
                     return out

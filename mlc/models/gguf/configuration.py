@@ -209,12 +209,15 @@ def _rotary(config: DecoderConfig, keys: Keys) -> Rotary:
             raise keys.fields.refusal(f"{name} is no tensor of {rotary.size // 2} numbers")
         return tuple(float(x) for x in found.bytes.astype(np.float32))
 
+    factored = "rope_factors_short.weight" in tensors and "rope_factors_long.weight" in tensors
+    if not factored and rotary.kind != "yarn" and keys.number("rope.scaling.attn_factor", 1.0) != 1.0:
+        raise keys.fields.refusal(f"rope.scaling.attn_factor is set for a rotary embedding of the kind {rotary.kind}, "
+                                  "which mlc does not run")
     if "rope_freqs.weight" in tensors:
+        if rotary.kind != "default":
+            raise keys.fields.refusal(f"it has rope_freqs.weight, and rope.scaling.type is {rotary.kind}")
         return replace(rotary, kind="divided", short=divisors("rope_freqs.weight"))
-    if "rope_factors_short.weight" not in tensors or "rope_factors_long.weight" not in tensors:
-        if rotary.kind != "yarn" and keys.number("rope.scaling.attn_factor", 1.0) != 1.0:
-            raise keys.fields.refusal(f"rope.scaling.attn_factor is set for a rotary embedding of the kind "
-                                      f"{rotary.kind}, which mlc does not run")
+    if not factored:
         return rotary
     trained = keys.integer("rope.scaling.original_context_length", config.context)
     factor = config.context / max(1, trained)

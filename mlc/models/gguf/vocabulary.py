@@ -186,7 +186,7 @@ def fields_of_tokenizer(folder: Path) -> dict[str, Any]:
     if model.get("type") == "WordPiece":
         settings = folder / "tokenizer_config.json"
         return fields_of_word_pieces(rules, read_json(settings) if settings.exists() else {}, str(path))
-    split = _split_of(rules.get("pre_tokenizer"))
+    split = _split_of(rules.get("pre_tokenizer"), bool(model.get("ignore_merges")))
     if model.get("type") != "BPE" or model.get("byte_fallback") or split is None:
         raise unreadable_tokenizer(str(path), "it is not one of merged bytes that a GGUF file could describe")
     normalizer = (rules.get("normalizer") or {}).get("type")
@@ -222,8 +222,9 @@ def _check(path: Path, fields: Mapping[str, Any], added: Sequence[str]) -> None:
                                                   f"say so: they would be {found[:16]}")
 
 
-def _split_of(found: Any) -> str | None:
-    """The name in llama.cpp of the way in which a tokenizer splits texts; None if it has none."""
+def _split_of(found: Any, whole: bool) -> str | None:
+    """The name in llama.cpp of the way in which a tokenizer splits texts, and takes whole words that are tokens or not;
+    None if it has none."""
     steps = found.get("pretokenizers", [found]) if isinstance(found, dict) else []
     if not steps or steps[-1].get("type") != "ByteLevel":
         return None
@@ -231,7 +232,7 @@ def _split_of(found: Any) -> str | None:
                 r"\p{N}" if x.get("type") == "Digits" and x.get("individual_digits") else None for x in steps[:-1]]
     if steps[-1].get("use_regex", True):
         patterns.append(_GPT2)
-    names = [name for name, splits in _SPLITS.items() if list(splits) == patterns]
+    names = [name for name, splits in _SPLITS.items() if list(splits) == patterns and (name in _WHOLE_WORDS) == whole]
     return next((name for name in ("gpt-2", *names) if name in names), None)
 
 

@@ -20,6 +20,7 @@ from mlc.ir.diag import UserError
 from mlc.nn.dropout import Keyed
 from mlc.nn.module import Module
 from mlc.nn.parallel.reducer import Reducer
+from mlc.nn.synchronized_normalization import SyncBatchNorm
 
 
 class DistributedDataParallel(Module):
@@ -51,7 +52,8 @@ class DistributedDataParallel(Module):
 
     Raises:
         RankError: The ranks have different models, or a parameter has no gradient (MLC0979), or the model is not on
-            the one device that is named (MLC0976). Calls and backward raise what collectives do.
+            the one device that is named, or has `SyncBatchNorm` and unused parameters (MLC0976). Calls and backward
+            raise what collectives do.
 
     Example:
         >>> from mlc.backends.transport import threads
@@ -88,6 +90,11 @@ class DistributedDataParallel(Module):
         if init_sync:
             self._compare(arrays)
             self._give([*module.parameters(), *self._common_buffers()])
+        if find_unused_parameters and self.process_group.size() > 1 and any(
+                isinstance(m, SyncBatchNorm) for m in module.modules()):
+            raise RankError("DistributedDataParallel: find_unused_parameters of a model with SyncBatchNorm, whose "
+                            "collectives would come before others on ranks that use other parameters", code="MLC0976",
+                            loc=user_loc(), hint="have all ranks use all parameters, and leave it out")
         cap = 25.0 if bucket_cap_mb is None else bucket_cap_mb
         self._reducer = Reducer([name for name, _ in found], [p for _, p in found], self.process_group,
                                 int(cap * (1 << 20)), find_unused_parameters or static_graph)
