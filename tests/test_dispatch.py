@@ -238,6 +238,28 @@ def test_an_operation_has_a_limited_number_of_patterns(monkeypatch: pytest.Monke
     assert op.patterns == dispatch.MAX_PATTERNS
 
 
+def test_calls_that_pass_many_patterns_take_little_of_the_stack() -> None:
+    """Each pattern had 49 kB of it once: nested operations of 64 patterns each ended the process."""
+    args = [[mlc.ones(*[2] * rank, dtype=dtype)] * 2 for rank in range(1, 9) for dtype in ("float32", "float64")]
+    for x, y in args * 2:
+        mlc.xlogy(x, y)
+    assert dispatch.DISPATCHERS["xlogy"].patterns >= 16
+    found = list[Any]()
+
+    def call() -> None:
+        with dispatch.general_path():
+            found.append(mlc.xlogy(*args[0]).tolist())
+
+    before = threading.stack_size(1 << 19)
+    try:
+        thread = threading.Thread(target=call)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert found == [[0.0, 0.0]]
+
+
 def test_an_interpreter_that_lays_objects_out_differently_has_the_general_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "problem", lambda: "as a test wishes")
     op = dispatch.DISPATCHERS["logaddexp2"]

@@ -50,7 +50,8 @@ def pattern_module() -> Module:
     for support_function in (support.bindings_hold, support.tensor_of, support.drop_all, support.new_array,
                              support.take_scratch, support.grow):
         support_function(builder)
-    for function in (same_constant, bind_sizes, take, names_match, _copy, _allocate, _run, _hand_over, _record):
+    for function in (same_constant, bind_sizes, take, names_match, _copy, _allocate, _run, _hand_over, _record,
+                     _matched):
         function(builder)
     _vectorcall(builder)
     return builder.module
@@ -229,9 +230,13 @@ def _record(builder: ModuleBuilder) -> None:
     a.ret(out)
 
 
-def _vectorcall(builder: ModuleBuilder) -> None:
-    a = Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True)
-    self, args, nargsf, kwnames = a.args
+def _matched(builder: ModuleBuilder) -> None:
+    """matched(self, args, count, kwnames, taken): the result of a call that fits the pattern, null with an exception;
+    `taken` becomes 1 then. It is a function of its own, as its frame is large: that of a callable which passes a call
+    on to the next one, and this to another, is not."""
+    a = Assembler(builder, "matched", [PTR, PTR, I64, PTR, PTR], PTR)
+    a.function.passthrough = ("noinline",)
+    self, args, count, kwnames, taken = a.args
     pattern, frame = a.load(PTR, self, offset(Callable, "pattern")), a.alloca(ctypes.sizeof(Frame) // 8)
     slow, failed, dropped, scattered = (a.block() for _ in range(4))
 
@@ -240,10 +245,6 @@ def _vectorcall(builder: ModuleBuilder) -> None:
         a.branch(condition, following, otherwise)
         a.start(following)
 
-    count = a.and_(nargsf, a.i64(layout.VECTORCALL_OFFSET_FLAG - 1))
-    need(a.compare("eq", count, field(a, Pattern, pattern, "positional")))
-    need(a.call("bindings_hold", self))
-    need(a.call("names_match", pattern, kwnames))
     for name in ("count", "found", "elements"):
         a.store(a.i64(0), frame, offset(Frame, name))
     a.store(field(a, Pattern, pattern, "always"), frame, offset(Frame, "recorded"))
@@ -259,6 +260,7 @@ def _vectorcall(builder: ModuleBuilder) -> None:
     copies, arrays = a.at(frame, offset(Frame, "copies")), field(a, Frame, frame, "count")
     a.call("drop_all", copies, arrays)
     need(a.compare("eq", status, a.i32(abi.OK)), dropped)
+    a.store(a.i64(1), taken)
     out = a.call("hand_over", self, frame)
     following, empty = a.block(), a.block()
     a.branch(a.is_null(out), empty, following)
@@ -275,5 +277,29 @@ def _vectorcall(builder: ModuleBuilder) -> None:
     a.start(dropped)
     a.call("drop_all", made, results)
     a.goto(slow)
+    a.start(slow)
+    a.ret(a.null)
+
+
+def _vectorcall(builder: ModuleBuilder) -> None:
+    a = Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True)
+    self, args, nargsf, kwnames = a.args
+    pattern, taken = a.load(PTR, self, offset(Callable, "pattern")), a.alloca(1)
+    slow, done = a.block(), a.block()
+
+    def need(condition: Value) -> None:
+        following = a.block()
+        a.branch(condition, following, slow)
+        a.start(following)
+
+    count = a.and_(nargsf, a.i64(layout.VECTORCALL_OFFSET_FLAG - 1))
+    need(a.compare("eq", count, field(a, Pattern, pattern, "positional")))
+    need(a.call("bindings_hold", self))
+    need(a.call("names_match", pattern, kwnames))
+    a.store(a.i64(0), taken)
+    out = a.call("matched", self, args, count, kwnames, taken)
+    a.branch(a.compare("eq", a.load(I64, taken), a.i64(0)), slow, done)
+    a.start(done)
+    a.ret(out)
     a.start(slow)
     a.ret(a.call("PyObject_Vectorcall", a.load(PTR, self, offset(Callable, "slow_path")), args, nargsf, kwnames))
