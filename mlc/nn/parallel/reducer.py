@@ -212,7 +212,7 @@ class Reducer:
         missing = sorted(i for bucket in self.buckets for i in bucket.missing)
         if missing and not self.unused:
             names = ", ".join(self.names[i] for i in missing[:5]) + ", ..." * (len(missing) > 5)
-            self._fail(f"{len(missing)} of {len(self.names)} parameters have no gradient of this pass: {names}",
+            self._fail(f"{len(missing)} of {len(self.names)} parameters have no gradient: {names}",
                        "have the loss depend on all of them, freeze them (requires_grad_(False)) before the model is "
                        "wrapped, or give find_unused_parameters=True")
         for i in missing:                                  # it may have one of passes before, not averaged
