@@ -300,11 +300,18 @@ class CallMemory:
 
 
 def peak_of(calls: Iterable[TimedCall], results: Results) -> Peak:
-    """The highest of the peaks of the last call of each compiled function, with all tensors that live beside it, and of
-    the tensors after an operation."""
-    last = {(call.name, call.times.entry): call for call in calls if call.line is None and len(call.times.events)}
-    found = [(peak.bytes + (call.memory.others if call.memory is not None else 0), peak, call.memory)
-             for call in last.values() for peak in [CallMemory(call).peak()]]
+    """The highest of the peaks of the calls of compiled functions, with all tensors that live beside each, and of the
+    tensors after an operation. Of calls with equal sizes, the one with the most beside it is looked at."""
+    def others(call: TimedCall) -> int:
+        return call.memory.others if call.memory is not None else 0
+
+    fullest: dict[Any, TimedCall] = {}
+    for call in calls:
+        if call.line is None and len(call.times.events):
+            key = call.name, call.times.entry, tuple(call.times.numbers.items())
+            fullest[key] = max(call, fullest.get(key, call), key=others)
+    found = [(peak.bytes + others(call), peak, call.memory)
+             for call in fullest.values() for peak in [CallMemory(call).peak()]]
     bytes, peak, around = max(found, key=lambda row: row[0], default=(0, Peak("", ()), None))
     if bytes <= results.most:
         peak = Peak(results.after, tuple(results.owners()))

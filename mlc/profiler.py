@@ -31,7 +31,6 @@ Example:
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import platform
 import threading
@@ -49,12 +48,13 @@ from mlc.backends.timed import Times
 from mlc.flame_graph import flame_graph
 from mlc.frontend.arguments import coded, coded_methods
 from mlc.frontend.location import user_loc
-from mlc.frontend.output_files import write_file
+from mlc.frontend.output_files import not_written, write_file
 from mlc.ir import html
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.kernel_sites import SourceLine
-from mlc.ir.profiling import Memory, state
+from mlc.ir.profiling import Memory
 from mlc.profile_kernels import CallSurroundings, Kernels, TimedCall, kernels_of, shown
+from mlc.profile_labels import record_function
 from mlc.profile_memory import CallMemory, Owner, Peak, Results, made, peak_of
 from mlc.profile_results import Averages, Event, averages, chrome_trace, nested, write_json
 from mlc.profile_schedule import ProfilerAction as ProfilerAction
@@ -63,6 +63,10 @@ from mlc.roofline import Limits
 
 MOST_WORDS = 1 << 23
 """Eight-byte words of the times of calls that are kept for each call by itself."""
+_recording = threading.RLock()
+"""Held while the state of a profile changes: several threads may run what is profiled. A signal's handler may call
+operations within."""
+os.register_at_fork(after_in_child=_recording._at_fork_reinit)  # type: ignore[attr-defined]
 __all__ = ["profile", "record_function", "schedule", "tensorboard_trace_handler"]
 
 
@@ -98,7 +102,10 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
         [True]
     """
     def handler(p: profile) -> None:
-        os.makedirs(dir_name, exist_ok=True)
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise not_written(dir_name, error) from None
         worker = worker_name or f"{platform.node()}_{os.getpid()}"
         name = f"{worker}.{time.time_ns()}.pt.trace.json" + ".gz" * use_gzip
         p.export_chrome_trace(os.path.join(dir_name, name))
@@ -178,7 +185,8 @@ class profile:
         self._has_ended = True
         recording = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         self._turn(ProfilerAction.NONE)
-        self._results.drop_freed(time.perf_counter_ns() - self._begin)
+        with _recording:
+            self._results.drop_freed(time.perf_counter_ns() - self._begin)
         if recording and self._on_trace_ready is not None:
             self._on_trace_ready(self)
 
@@ -237,19 +245,20 @@ class profile:
         called = self._pending.pop(thread, []) if kind in ("operation", "compiled function") else []
         if self._action in (ProfilerAction.NONE, ProfilerAction.WARMUP):
             return
-        self._nested = None
         line = SourceLine(loc.file, loc.line, loc.scope)
-        around, total = None, 0
-        if self._profile_memory and kind in ("operation", "compiled function"):
-            around, total = self._memory_of(name, loc, start, end, operands, result, memory)
-        for times in called:                               # those before it are of code that is called otherwise
-            if times.end < start:
-                self._keep(TimedCall(times, times.entry.interface.name))
-            else:
-                self._keep(TimedCall(times, name, line if kind == "operation" else None, around))
         shapes = tuple(tuple(x.shape) for x in operands) if self._record_shapes else ()
-        self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, total,
-                                  module=loc.scope))
+        with _recording:
+            self._nested = None
+            around, total = None, 0
+            if self._profile_memory and kind in ("operation", "compiled function"):
+                around, total = self._memory_of(name, loc, start, end, operands, result, memory)
+            for times in called:                           # those before it are of code that is called otherwise
+                if times.end < start:
+                    self._keep(TimedCall(times, times.entry.interface.name))
+                else:
+                    self._keep(TimedCall(times, name, line if kind == "operation" else None, around))
+            self._events.append(Event(name, kind, shown(line), thread, start - self._begin, end - start, shapes, total,
+                                      module=loc.scope))
 
     def _memory_of(self, name: str, loc: Loc, start: int, end: int, operands: Sequence[Any], result: Any,
                    memory: Callable[[], Memory] | None) -> tuple[CallSurroundings | None, int]:
@@ -273,9 +282,10 @@ class profile:
         """
         if self._profile_memory and self._action not in (ProfilerAction.NONE, ProfilerAction.WARMUP):
             now, loc = time.perf_counter_ns() - self._begin, user_loc()
-            self._results.drop_freed(now)
-            self._results.add(made(result, operands), Owner(
-                "tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope), now)
+            owner = Owner("tensor", name, 0, shown(SourceLine(loc.file, loc.line)), loc.scope)
+            with _recording:
+                self._results.drop_freed(now)
+                self._results.add(made(result, operands), owner, now)
 
     def add_times(self, times: Times) -> None:
         """Take the times of the kernels of a call, whose event follows.
@@ -301,9 +311,10 @@ class profile:
 
     def _calls(self) -> list[TimedCall]:
         """The calls of timed code; of those that no event followed, under the names that their code has."""
-        for thread in list(self._pending):
-            for times in self._pending.pop(thread):
-                self._keep(TimedCall(times, times.entry.interface.name))
+        with _recording:
+            for thread in list(self._pending):
+                for times in self._pending.pop(thread):
+                    self._keep(TimedCall(times, times.entry.interface.name))
         return self._timed
 
     def events(self) -> list[Event]:
@@ -312,11 +323,12 @@ class profile:
         Returns:
             List of events, those of a cycle where there is a schedule.
         """
-        if self._nested is None:
-            for event in self._events:
-                event.children = 0
-            self._nested = nested([*self._events, *self._kernel_events()])
-        return self._nested
+        with _recording:
+            if self._nested is None:
+                for event in self._events:
+                    event.children = 0
+                self._nested = nested([*self._events, *self._kernel_events()])
+            return self._nested
 
     def _kernel_events(self) -> Iterator[Event]:
         """The kernels of all calls, as events within these."""
@@ -387,7 +399,9 @@ class profile:
         if not self._profile_memory or not self._kernels:
             raise UserError("the profile does not know the owners of memory", code="MLC0796", loc=user_loc(),
                             hint="profile(kernels=True, profile_memory=True)")
-        return peak_of(self._calls(), self._results)
+        calls = self._calls()
+        with _recording:
+            return peak_of(calls, self._results)
 
     def memory_timeline(self) -> list[tuple[float, int]]:
         """List the bytes of results that were alive, which `profile_memory` counts.
@@ -456,42 +470,6 @@ class profile:
                 for event, kinds in found:
                     yield f"memory of {call.name}", int(starts[event]), kinds
                 yield f"memory of {call.name}", call.times.end - self._begin, dict.fromkeys(found[0][1], 0)
-
-
-class record_function:
-    """Context, or decorator, that gives a part of the program a name in profiles.
-
-    Args:
-        name: The name.
-        args: Accepted for PyTorch's sake.
-
-    Example:
-        >>> with mlc.profiler.profile() as p, mlc.profiler.record_function("sum"):
-        ...     _ = mlc.ones(3).sum()
-        >>> p.events()[0].name
-        'sum'
-    """
-
-    def __init__(self, name: str, args: str | None = None) -> None:
-        self.name = name
-        self._starts: list[int] = []
-
-    def __enter__(self) -> record_function:
-        self._starts.append(time.perf_counter_ns())
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        start = self._starts.pop()
-        if state.recorder is not None:
-            state.recorder.add("label", self.name, start, time.perf_counter_ns(), (), None)
-
-    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(f)
-        def labelled(*args: Any, **keywords: Any) -> Any:
-            with record_function(self.name):
-                return f(*args, **keywords)
-
-        return labelled
 
 
 coded_methods(profile, ("__init__", "start", "kernels", "memory", "key_averages", "export_memory_timeline",

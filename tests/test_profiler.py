@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import gzip
 import json
 import subprocess
 import sys
 import threading
+import time
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -306,3 +309,86 @@ def test_a_step_after_the_end_is_none_and_decorators_keep_signatures() -> None:
     def f(x: int) -> int:
         return x
     assert f.__wrapped__(2) == f(2) == 2  # type: ignore[attr-defined]
+
+
+def test_the_peak_of_memory_is_of_the_largest_call() -> None:
+    f = mlc.compile(lambda x: ((mlc.exp(x) @ x.T) @ (x @ x.T)).sum(), dynamic=True)
+
+    def peak(*rows: int) -> int:
+        with profile(kernels=True, profile_memory=True) as p:
+            for n in rows:
+                f(mlc.ones(n, 4))
+        return p.memory().bytes
+
+    assert peak(100, 3) == peak(100) > 3 * 100 * 100 * 4
+
+
+def test_threads_may_make_tensors_while_memory_is_counted() -> None:
+    failed = list[BaseException]()
+
+    def work() -> None:
+        try:
+            for _ in range(1000):
+                _ = mlc.ones(10) * 2.0 + 1.0
+        except BaseException as error:
+            failed.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with profile(kernels=True, profile_memory=True):
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failed
+
+
+def test_a_label_keeps_the_times_of_each_thread() -> None:
+    label, inside, begun, ended = record_function("part"), *(threading.Event() for _ in range(3))
+
+    def longer() -> None:
+        with label:
+            time.sleep(0.02)
+            inside.set()
+            begun.wait()
+        ended.set()
+
+    with profile() as p:
+        thread = threading.Thread(target=longer)
+        thread.start()
+        inside.wait()
+        with label:
+            begun.set()
+            ended.wait()
+        thread.join()
+    first, second = p.events()
+    assert first.duration >= 20_000_000 and second.thread == threading.get_native_id() != first.thread
+
+
+def test_labels_of_generators_and_coroutines_last_to_their_ends() -> None:
+    @record_function("generator")
+    def numbers() -> Iterator[int]:
+        for i in range(2):
+            time.sleep(0.01)
+            yield i
+
+    @record_function("coroutine")
+    async def wait() -> None:
+        await asyncio.sleep(0.02)
+
+    with profile() as p:
+        assert list(numbers()) == [0, 1]
+        asyncio.run(wait())
+    assert [event.duration >= 20_000_000 for event in p.events()] == [True, True]
+
+
+def test_a_folder_of_traces_that_cannot_be_made_is_an_error_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    handler = mlc.profiler.tensorboard_trace_handler(str(tmp_path / "file"))
+    with pytest.raises(UserError, match="cannot write") as info, profile(on_trace_ready=handler):
+        pass
+    assert info.value.code == "MLC0393"
