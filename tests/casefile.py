@@ -427,8 +427,18 @@ def _arguments(case: Case, module: Any, call: Call) -> list[Argument]:
     is_complex = function.attrs.get("complex_args", ())
     elements = [types.SCALARS[f"complex<{types.element(param.type)}>"] if i in is_complex
                 else types.element(param.type) for i, param in enumerate(params)]
-    arrays = [np.asarray(value, types.to_numpy(element)) for element, value in zip(elements, call.args)]
+    arrays = [_in_dtype(case, call, value, np.dtype(types.to_numpy(element)))
+              for element, value in zip(elements, call.args)]
     return [x if isinstance(param.type, types.ShapedType) else x[()] for param, x in zip(params, arrays)]
+
+
+def _in_dtype(case: Case, call: Call, literal: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The array of a literal, of which only floats may be rounded."""
+    given = np.asarray(literal)
+    array = given.astype(dtype)
+    if dtype.kind in "biu" and not np.array_equal(array, given):
+        raise CaseError(f"{case.where(call.line)}: {call.text}\n{literal} is no value of {dtype}")
+    return array
 
 
 def _interpret_call(case: Case, module: Any, call: Call) -> None:
@@ -442,7 +452,7 @@ def _compare(case: Case, call: Call, who: str, results: list[Any]) -> None:
         raise CaseFailure(f"{case.where(call.line)}: {call.text}\n{who} gives {len(results)} results")
     for i, (result, literal) in enumerate(zip(results, call.results)):
         got = np.asarray(result)
-        want = np.asarray(literal).astype(got.dtype)
+        want = _in_dtype(case, call, literal, got.dtype)
         tolerance = "bits" if call.exact else None if case.tolerance == "bits" else case.tolerance
         if message := difference(got, want, tolerance):
             raise CaseFailure(f"{case.where(call.line)}: {call.text}\n{who}, result {i}: {message}")

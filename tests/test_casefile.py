@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from tests.arrays import difference, random_array
-from tests.casefile import CaseError, bless_file, blessed, check_block, first_difference, is_blessed, parse_case
+from tests.casefile import (
+    CaseError,
+    bless_file,
+    blessed,
+    check_block,
+    first_difference,
+    is_blessed,
+    parse_case,
+    run_test,
+)
 from tests.filecheck import check
 
 CASE = """\
@@ -67,6 +76,15 @@ def test_reads_all_of_a_case() -> None:
     assert f.calls[0].results[0][0] == 2.5
     assert math.isnan(f.calls[0].results[0][1])
     assert (g.calls[0].args, g.calls[0].exact, g.calls[0].results) == ([1, True], False, [3, [[], []]])
+
+
+@pytest.mark.parametrize("type, values", [("tensor<i32>", "2) == 2.9"), ("tensor<i8>", "1) == 257"),
+                                          ("tensor<2xi1>", "[true, true]) == [7, -3]"), ("tensor<i8>", "300) == 44")])
+def test_values_that_a_type_lacks_are_no_literals_of_it(type: str, values: str) -> None:
+    case = parse_case(f"// test: run interp\nfunc.func @f(%x: {type}) -> {type} {{\n  func.return %x : {type}\n}}\n"
+                      f"// run: @f({values}\n", "x.mlir")
+    with pytest.raises(CaseError, match="is no value of"):
+        run_test(case, case.tests[0], case.chunks[0])
 
 
 def test_modules_keep_their_line_numbers() -> None:

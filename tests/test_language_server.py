@@ -35,7 +35,7 @@ def loss(line: Line(3), x: f32[B, 3], y: f32[B, 4]) -> f32:
     """Squared error."""
     error = line(x) - y
     unit = softmax(error, dim=1)
-    total = sum(error * line.b, dim=0)
+    total = sum(error * line.b, dim=0) / line.n
     return mean(error ** 2) + loops(x) + sum(total)
 
 def loops(x: f32[B, width]) -> f32:
@@ -335,11 +335,15 @@ def test_names_are_renamed_everywhere(program: File) -> None:
         "error,", "off,").replace("Squared off.", "Squared error.").replace("(error", "(off")
     text = program.rename("b: f32[4]", "bias")
     assert "line.bias" in text and "+ bias)" in text and "bias: f32[4]" in text
+    text = program.rename("n, act", "rows")
+    assert "line.rows" in text and "Line(rows, act" in text and "w: f32[rows, 4]" in text
 
 
 @pytest.mark.parametrize(("place", "name", "reason"), [
     ("error = line", "unit", "unit is another name here"), ("error = line", "for", "no word of the language"),
-    ("softmax(error", "hardmax", "nothing that this file defines")])
+    ("softmax(error", "hardmax", "nothing that this file defines"),
+    ("error = line", "softmax", "softmax means something else in this file"),
+    ("forward(x", "apply", "forward is what a call of the model runs")])
 def test_names_that_cannot_be_are_refused(program: File, place: str, name: str, reason: str) -> None:
     with pytest.raises(JsonRpcException, match=f"MLC0690.*{reason}"):
         program.rename(place, name)

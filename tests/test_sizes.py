@@ -47,7 +47,8 @@ def test_some(case: Case) -> None:
     ([(2, 4, 5, 8), (2, 0, 5, 8)], lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True),
      "do not share"),
     ([(3, 2)], lambda x: x.unfold(1, 3, 1), "windows of 3"),
-], ids=["image", "heads", "windows"])
+    ([(3, 2)], lambda x: mlc.repeat_interleave(x, 2, 1, output_size=6), "output_size = 6, and the result has 4"),
+], ids=["image", "heads", "windows", "repeats"])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.usefixtures("interpreted")
 def test_what_has_no_size_for_it_is_refused(args: Any, f: Any, message: str, dynamic: bool) -> None:

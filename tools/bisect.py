@@ -52,6 +52,8 @@ examples:
   mlc bisect wrong.mlir --allow-pass mine.swap --tries 20 -o replay.mlir
 """
 RATIO = 1.2
+OF_FILES = ("entry", *run.OF_RANDOM_ARRAYS, "inputs", "allow_pass", "output")
+"""Options that are about a file and its function."""
 FEW = 8
 """Limit on the changes that are tried one by one for whether the failure needs them, and on the lines shown of each."""
 
@@ -73,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
         "what mlc run --check left; or nothing, and a command after --")
     add("--slow", action="store_true", help="native code is slower with the changes")
     add("--slow-compile", action="store_true", help="compiling takes longer with the changes")
-    add("--ratio", type=ratio, default=RATIO, metavar="R", help=f"how many times slower (default {RATIO})")
+    add("--ratio", type=ratio, metavar="R", help=f"how many times slower (default {RATIO})")
     add("--entry", metavar="NAME", help="the function, as FILE:NAME (default: main, or the only one)")
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols")
@@ -105,6 +107,11 @@ def main(options: argparse.Namespace) -> int:
     if (options.slow or options.slow_compile) and (options.command or (options.slow and options.slow_compile)):
         raise report.usage_error("--slow and --slow-compile are two questions about a file", "ask one, without a "
                                  "command; of a command the exit status counts", "MLC0391")
+    if options.command:
+        report.refuse(options, OF_FILES, "a command names its files and arguments itself", "leave it out")
+    if not options.slow and not options.slow_compile:
+        report.refuse(options, ("ratio",), "nothing is compared by its time", "ask with --slow or --slow-compile")
+    options.ratio = options.ratio or RATIO
     with tempfile.TemporaryDirectory(prefix="mlc-bisect-") as folder:
         if options.command:
             return _command(options, Path(folder))

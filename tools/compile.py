@@ -51,7 +51,8 @@ def parser() -> argparse.ArgumentParser:
     add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file; without "
         ":FUNCTION all of a .mlir, or a model that another program wrote: " + ", ".join(formats.ENDINGS))
     add("--emit", metavar="LEVEL,...",
-        help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU; resources, by ptxas: "
+        help="what to write: " + ", ".join(SUFFIXES) + " (default: as the suffix of OUT says, such as .ll or .onnx, else obj, or ptx for a GPU; "
+        "resources, by ptxas: "
         "registers and shared memory of each kernel; stablehlo and onnx, for other programs, are made of tensor "
         "operations), or of a module that Python "
         "imports: " + ", ".join(EXTENSION) + " (default ext,stub if OUT ends in .so)")
@@ -78,12 +79,13 @@ def parser() -> argparse.ArgumentParser:
 
 def main(options: argparse.Namespace) -> int:
     from mlc.backends.target import Target
-    report.keep_program(options.function, "output", options.output or "-")
+    report.keep_input(options.function, "output", options.output or "-")
     if kinds := extension_kinds(options):
         from mlc.tools import extension
         return extension.main(options, kinds)
     target = Target.parse(options.target or "host")
-    wanted = levels(options.emit if options.emit is not None else CODE[target.machine.order][-1], target.machine.order)
+    asked = options.emit if options.emit is not None else kind_of(options.output) or CODE[target.machine.order][-1]
+    wanted = levels(asked, target.machine.order)
     check_options(options, wanted, target)
     check_place(wanted, options.output)
     path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
@@ -102,6 +104,15 @@ def main(options: argparse.Namespace) -> int:
     ending = kind.ending if kind else Path(path).suffix
     store({**outputs, **models}, options.output, name or Path(path).name.removesuffix(ending))
     return 0
+
+
+def kind_of(output: str | None) -> str | None:
+    """The kind of output that the name of a file stands for, if it is one of `SUFFIXES`."""
+    found = next((kind for kind, suffix in SUFFIXES.items() if output and output.endswith(suffix)), None)
+    if found is None and output and output.endswith(".mlir"):
+        raise report.usage_error(f"{output} may be any level", "say which: --emit=" + ", ".join(pipeline.LEVELS),
+                                 "MLC0391")
+    return found
 
 
 def extension_kinds(options: argparse.Namespace) -> list[str]:
@@ -214,7 +225,7 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
     added = CHECKS if options.checked else NONE
     ways = {level: pipeline.remaining(module, level, target.machine, products, added)
             for level in pipeline.LEVELS if level in wanted or level == last}
-    instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
+    instruments = Instruments(dump_dir=Path(files.placed(options.dump_dir)) if options.dump_dir else None,
                               reproducer=files.scratch_file("mlc-crash.mlir"))
     done = 0
     for level, steps in ways.items():
@@ -308,7 +319,7 @@ def check_place(wanted: Sequence[str], where: str | None) -> None:
 
 def store(outputs: dict[str, str | bytes], where: str | None, name: str) -> None:
     """One output to a file or stdout, several to a folder."""
-    if len(outputs) == 1 and not (where and where != "-" and os.path.isdir(where)):
+    if len(outputs) == 1 and not (where and where != "-" and os.path.isdir(files.placed(where))):
         (kind, data), = outputs.items()
         if kind in BINARY and (where is None or (where == "-" and sys.stdout.isatty())):
             where = name + SUFFIXES[kind]        # no binary on a terminal
@@ -316,7 +327,7 @@ def store(outputs: dict[str, str | bytes], where: str | None, name: str) -> None
         return
     assert where is not None                               # as `check_place` has seen
     try:
-        os.makedirs(where, exist_ok=True)
+        os.makedirs(files.placed(where), exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot write {where}: {error.strerror}", code="MLC0393") from None
     for kind, data in outputs.items():

@@ -70,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
     from mlc.passes import pipeline
     path, name = run.named(options)
     if path.endswith(".py") and name is None:
-        name = sources.name_of_only(path)
+        name = options.entry or sources.name_of_only(path)
     found = run.call_in_file(path, name, argparse.Namespace(**vars(options), allow_pass=[]))
     Pipeline(found.steps).run(found.module)
     if options.level:

@@ -22,12 +22,14 @@ def parser() -> argparse.ArgumentParser:
     p = report.Parser("info", "Show versions, the target and what compiled code may use, or what a saved model is.",
                       EXAMPLES)
     p.add_argument("file", nargs="?", help="a file of mlc.save: it is checked, and its code is not run")
-    p.add_argument("--target", default="host", help="host (the default), x86-64-v2, x86-64-v3 or x86-64-v4")
+    p.add_argument("--target", help="host (the default), x86-64-v2, x86-64-v3 or x86-64-v4")
     return p
 
 
 def main(options: argparse.Namespace) -> int:
-    show(about(options.file) if options.file else versions(options.target))
+    if options.file:
+        report.refuse(options, ("target",), "a saved model has the targets that it was made for", "leave it out")
+    show(about(options.file) if options.file else versions(options.target or "host"))
     return 0
 
 

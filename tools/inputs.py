@@ -169,7 +169,7 @@ def load_arrays(text: str) -> list[Array]:
     out = list[Array]()
     for path in filter(None, (p.strip() for p in text.split(","))):
         try:
-            found = np.load(path, allow_pickle=False)
+            found = np.load(files.placed(path), allow_pickle=False)
             out += [found] if isinstance(found, np.ndarray) else [found[name] for name in found.files]
         except OSError as error:
             raise report.usage_error(f"cannot read {path}: {error.strerror or error}", "give .npy or .npz files",
@@ -177,6 +177,27 @@ def load_arrays(text: str) -> list[Array]:
         except Exception:                        # whatever a damaged file makes of numpy's reader
             raise UserError(f"{path} is no file of arrays, or a damaged one", code="MLC0387",
                             hint="write it with numpy.save or numpy.savez") from None
+    return out
+
+
+def in_types(arrays: Sequence[Array], types: Sequence[Type]) -> list[Array]:
+    """The arrays of --inputs as the arguments of a function; UserError if their number or element types differ.
+
+    numpy's files have no name for bfloat16 and 8-bit floats: arrays of bytes of this size are taken for them.
+    """
+    if len(arrays) != len(types):
+        raise UserError(f"--inputs has {len(arrays)} arrays, and the function takes {len(types)}", code="MLC0321",
+                        hint="give one for each argument, in their order")
+    out = list[Array]()
+    for number, (array, type) in enumerate(zip(arrays, types)):
+        scalar = element(type) if isinstance(type, ScalarType | ShapedType) else None
+        dtype = array.dtype if scalar is None else np.dtype(to_numpy(scalar))
+        if array.dtype.kind == "V" and dtype.isbuiltin == 2 and array.dtype.itemsize == dtype.itemsize:
+            array = array.view(dtype)                      # 2: a dtype that another package has registered
+        if array.dtype.newbyteorder("=") != dtype:
+            raise UserError(f"argument {number} of --inputs has dtype {array.dtype}, expected {dtype}", code="MLC0325",
+                            hint="mlc does not convert element types implicitly: write the file in this dtype")
+        out.append(array.astype(dtype, copy=False))         # in the order of bytes of this machine
     return out
 
 

@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     add("file", nargs="?", default="-", help="a .mlir file, or - for stdin (the default)")
     add("-p", "--pipeline", "--pass-pipeline", action="append", default=[], metavar="PASSES",
         help="PASS{option=value},PASS,...; a pass of your own is package.module (see mlc passes)")
-    add("-o", "--output", type=report.Output, metavar="OUT", help="write here instead of stdout")
+    add("-o", "--output", type=report.Replacement, metavar="OUT", help="write here instead of stdout")
     add("--generic", "--mlir-print-op-generic", action="store_true", help="print what any MLIR tool reads")
     add("--locations", "--mlir-print-debuginfo", action="store_true", help="print where each operation came from")
     add("--print-ir-after-all", "--mlir-print-ir-after-all", action="store_true",
@@ -140,7 +140,7 @@ def transform(text: str, name: str, options: argparse.Namespace) -> str:
         verify_each=options.verify_each in ("true", "1"), generic=options.generic,
         print_after_all=sys.stderr if options.print_ir_after_all else None,
         print_after_change=sys.stderr if options.print_ir_after_change else None,
-        dump_dir=Path(options.dump_dir) if options.dump_dir else None,
+        dump_dir=Path(files.placed(options.dump_dir)) if options.dump_dir else None,
         reproducer=Path(options.crash_reproducer) if options.crash_reproducer else files.scratch_file("mlc-crash.mlir"))
     fired = {id(rule): (rule.tried, rule.fired, rule.seconds) for rule in all_rules()}
     try:

@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     add("--timeout", type=report.integer(1), default=60, metavar="SECONDS",
         help="longer than this is a failure too (default 60)")
     add("--tries", type=report.integer(1), default=2000, metavar="N", help="try so many modules at most (default 2000)")
-    add("-o", "--output", type=report.Output, metavar="FILE",
+    add("-o", "--output", type=report.Replacement, metavar="FILE",
         help="where to write the smaller module (default: stdout)")
     return p
 

@@ -112,18 +112,23 @@ def _check_each_has_its_file(options: argparse.Namespace) -> None:
     for i, (name, value) in enumerate(outputs):
         if other := next((n for n, v in outputs[:i] if os.path.realpath(v) == os.path.realpath(value)), None):
             raise usage_error(f"--{other} and --{name} both write {value}", "name two files", "MLC0391")
-        keep_program(str(getattr(options, "file", None) or ""), name, value)
+        if not isinstance(value, Replacement):
+            keep_input(str(getattr(options, "file", None) or ""), name, value)
 
 
-def keep_program(source: str, name: str, output: str) -> None:
-    """Raise UserError if the output of an option is the program in FILE or FILE:FUNCTION."""
-    path = re.sub(r"(\.py|\.mlc):[^/]*$", r"\1", source)
-    if path.endswith((".py", ".mlc")) and os.path.realpath(path) == os.path.realpath(output):
-        raise usage_error(f"--{name} would replace the program {path}", "name another file", "MLC0391")
+def keep_input(source: str, name: str, output: str) -> None:
+    """Raise UserError if the output of an option is what is read: FILE, or that of FILE:FUNCTION."""
+    path = source if os.path.exists(source) else re.sub(r":[^/:]*$", "", source)
+    if path not in ("", "-") and os.path.realpath(path) == os.path.realpath(output):
+        raise usage_error(f"--{name} would replace {path}, which is read", "name another file", "MLC0391")
 
 
 class Output(str):
     """The type of an option that names a file which the command writes at its end: it is looked at before all work."""
+
+
+class Replacement(Output):
+    """The same of a file that may be the one that is read."""
 
 
 class OutputFolder(str):

@@ -150,6 +150,7 @@ def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> Ca
         if weights and len(arrays) != len(types):
             raise report.usage_error(f"--inputs has {len(arrays)} arrays, and {path} takes {len(types)}",
                                      "give one for each input; mlc import lists them", "MLC0397")
+        arrays = inputs.in_types(arrays, types)
     elif held:
         report.refuse(options, OF_RANDOM_ARRAYS, "the file holds the arrays", "leave it out, or give --inputs")
         arrays = list(held[1])

@@ -104,6 +104,8 @@ def name_of_only(path: str) -> str:
             return "main" if "main" in known else known[0]
     else:                                                  # which may have a program in it, so it is not executed
         known = _defined(path)
+        if len(known) == 1:
+            return known[0]
     raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION; it " + (
         "has " + ", ".join(known) if known else "defines none"), "MLC0399")
 

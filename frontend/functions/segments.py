@@ -126,8 +126,12 @@ def repeat_interleave(input: Operand, repeats: Any = None, dim: int | None = Non
         return repeat_interleave(arange(input.shape[0]), input, 0, output_size=output_size)
     if not (is_tensor(repeats) and repeats.ndim):
         found = _repeated(input, repeats, dim)
-        _check_length(output_size, math.prod(found.shape) if dim is None else found.shape[dim])
-        return found
+        at = 0 if dim is None else axis(dim, found.ndim)
+        length = found.shape[at]
+        _check_length(output_size, length)
+        if output_size is None or output_size == length:
+            return found                                   # else a size is a symbol: the call is refused if it differs
+        return found.reshape((*found.shape[:at], output_size, *found.shape[at + 1:]))
     if isinstance(repeats, Tracer) and output_size is None:
         raise UserError("repeat_interleave: repeats is a tensor: how long the result is would depend on its elements",
                         code="MLC0365", hint="pass output_size, the sum of repeats")

@@ -63,6 +63,8 @@ def main(options: argparse.Namespace) -> int:
     from mlc.tools.bench.rows import all_rows
     table = all_rows()
     if options.list:
+        report.refuse(options, ("rows", "peers", "json", "plot"), "--list lists all rows, and measures nothing",
+                      "leave it out")
         _list(table)
         return 0
     if options.plot:

@@ -122,7 +122,7 @@ class ProgramText:
             return [self._place(found, found.node.at, name)] if isinstance(found, Function | Model) else []
         if not isinstance(model, Model):
             return []
-        for x in model.node.body:
+        for x in (*model.node.parameters, *model.node.body):
             if getattr(x, "name", None) == name:
                 return [self._place(model, x.at, name)]
             if isinstance(x, S.Assigned) and isinstance(x.target, S.Name) and x.target.name == name:
@@ -222,6 +222,12 @@ class ProgramText:
             raise not_renamed(f"{variable.name} is defined in another file", "rename it there")
         if not _WORD.fullmatch(name) or name in KEYWORDS or name.startswith("__"):
             raise not_renamed(f"{name!r} is no name", "use letters, digits and _, and no word of the language")
+        if any(self.text[span.start:span.end] == name for span, _ in self.names.loose):
+            raise not_renamed(f"{name} means something else in this file, which does not define it",
+                              "choose one that is free")
+        is_method = self.names.scopes[0].names.get(variable.name) is not variable
+        if is_method and variable.name == "forward" and any(isinstance(n, S.Function) for n in variable.nodes):
+            raise not_renamed("forward is what a call of the model runs, by this name", "keep its name")
         places = self._places(variable)
         for place in places:
             if (other := self.names.scope_at(place.start).find(name)) is not None and other is not variable:
