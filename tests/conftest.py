@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import io
 import itertools
 import os
 import sys
@@ -16,11 +17,12 @@ import pytest
 
 from mlc.backends.cuda import devices, launch_plan
 from mlc.frontend import eager
+from mlc.tools import cli
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
 from tests.execution import execution as execution
 from tests.execution import interpreted as interpreted
 from tests.fake_device import FakeDevice
-from tests.samples import SAMPLES
+from tests.samples import SAMPLES, Run
 
 CASES = Path(__file__).parent / "cases"
 
@@ -196,3 +198,14 @@ def sample_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+@pytest.fixture
+def run(sample_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line in this process: (exit status, stdout, stderr)."""
+    def call(*words: str, stdin: str | bytes = "") -> tuple[int, str, str]:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        status = cli.main(words)
+        out, err = capsys.readouterr()
+        return status, out, err
+    return call

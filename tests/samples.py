@@ -1,6 +1,11 @@
 """The files that the help and the error codes of the mlc command use in their examples."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
+Run = Callable[..., tuple[int, str, str]]
+"""A command line, run: the exit status, stdout and stderr."""
+
 MODEL_PY = '''\
 import mlc
 

@@ -2,11 +2,9 @@
 from __future__ import annotations
 
 import copy
-import io
 import os
 import pickle
 import re
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +16,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.ir.diag import Error, UserError
-from mlc.tools import cli
+from tests.samples import Run
 
 F = nn.functional
 A, B = np.ones((3, 4), np.float32), np.ones((5, 6), np.float32)
@@ -328,20 +326,6 @@ def test_fork_while_another_thread_records_and_compiles() -> None:
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(sample_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command line in this process: (exit status, stdout, stderr)."""
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-        status = cli.main(words)
-        out, err = capsys.readouterr()
-        return status, out, err
-    return call
-
-
 GOOD = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  func.return %x : tensor<2xf32>\n}\n"
 MALFORMED: dict[str, tuple[str | bytes, str]] = {
     "truncated": (GOOD[:60], "MLC02"),

@@ -51,11 +51,10 @@ def parser() -> argparse.ArgumentParser:
     add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file; without "
         ":FUNCTION all of a .mlir, or a model that another program wrote: " + ", ".join(formats.ENDINGS))
     add("--emit", metavar="LEVEL,...",
-        help="what to write: " + ", ".join(SUFFIXES) + " (default: as the suffix of OUT says, such as .ll or .onnx, else obj, or ptx for a GPU; "
-        "resources, by ptxas: "
-        "registers and shared memory of each kernel; stablehlo and onnx, for other programs, are made of tensor "
-        "operations), or of a module that Python "
-        "imports: " + ", ".join(EXTENSION) + " (default ext,stub if OUT ends in .so)")
+        help="what to write: " + ", ".join(SUFFIXES) + " (default: as the suffix of OUT "
+        "says, such as .ll or .onnx, else obj, or ptx for a GPU; resources, by ptxas: registers and shared memory of "
+        "each kernel; stablehlo and onnx, for other programs, are made of tensor operations), or of a module that "
+        "Python imports: " + ", ".join(EXTENSION) + " (default ext,stub if OUT ends in .so)")
     add("-o", "--output", metavar="OUT", help="file, - for stdout, or the folder for several (default: stdout, and "
         "FUNCTION.o for obj, FUNCTION.onnx for onnx); NAME.so is a module that Python imports as NAME")
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations "
