@@ -131,6 +131,12 @@ def test_kernels_compute_the_bits_of_the_reference(encoding: str) -> None:
     assert np.abs(rounded - exact).max() < 0.02 * np.abs(exact).max()
 
 
+def test_as_many_columns_as_a_row_has_bytes() -> None:
+    raw = blocks_of("q4_0", 3, 64)
+    some = mlc.compile(lambda w: dequantize_blocks(w, "q4_0")[:, :raw.shape[1]] + 0)(mlc.tensor(raw))
+    np.testing.assert_array_equal(some.numpy(), decode(raw, ENCODINGS["q4_0"])[:, :raw.shape[1]])
+
+
 class _Encoded:
     def __init__(self, encoding: str) -> None:
         self.encoding = encoding

@@ -302,6 +302,9 @@ def test_the_size_of_a_transposed_convolution(size: Any) -> None:
     assert layer(x, output_size=wanted).shape[2:] == wanted[-2:]
     with pytest.raises(UserError, match="MLC0360"):
         layer(x, output_size=(11, 9))
+    for image in (1.0, mlc.ones(4, 4)):
+        with pytest.raises(UserError, match=f"MLC0364.*input has {getattr(image, 'ndim', 0)} dimensions"):
+            layer(image, output_size=(9, 9))
 
 
 class Fixed(nn.BatchNorm1d):

@@ -263,9 +263,12 @@ class _ConvTranspose(_Convolution):
 
     def _added(self, input: Operand, wanted: Sequence[int]) -> tuple[Any, ...]:
         """The `output_padding` by which the result has these sizes, before which those of others may be."""
-        n = self.spatial
+        n, shape = self.spatial, tuple(getattr(input, "shape", ()))
+        if len(shape) not in (n + 1, n + 2):
+            raise UserError(f"input has {len(shape)} dimensions, expected {n + 1} or {n + 2}", code="MLC0364",
+                            loc=user_loc())
         least = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, s, p, d, k in zip(
-            input.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)]
+            shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)]
         found = tuple(size - low for size, low in zip(wanted[-n:], least))
         if len(wanted) not in (n, n + 2) or not all(0 <= x < s for x, s in zip(found, self.stride)):
             most = [low + s - 1 for low, s in zip(least, self.stride)]
