@@ -114,6 +114,18 @@ def test_no_value_is_overwritten_while_it_is_read() -> None:
     assert shared > kept / 10, "space is shared often enough for this to be a test"
 
 
+def test_weights_outlive_a_convolution_by_channels_that_adds_what_they_are_a_part_of() -> None:
+    def f(x: Any, image: Any, matrix: Any) -> Any:
+        sums = x.sum(-1)
+        weight = sums[0, :, :3, :3].reshape(4, 1, 3, 3)
+        return (mlc.nn.functional.conv2d(image, weight, None, 1, 1, 1, 4) + sums) @ matrix
+
+    rng = np.random.default_rng(0)
+    arguments = [rng.integers(-2, 3, shape).astype("f4") for shape in ((1, 4, 9, 9, 5), (1, 4, 9, 9), (9, 7))]
+    eager = f(*map(mlc.tensor, arguments)).numpy()
+    np.testing.assert_array_equal(mlc.compile(f)(*map(mlc.tensor, arguments)).numpy(), eager)
+
+
 def test_the_simulation_sees_a_bad_plan() -> None:
     """With every value at the start of the arena some program reads what is gone."""
     with pytest.raises(AssertionError, match="reads what is gone"):

@@ -64,6 +64,16 @@ def test_convolutions_have_the_same_bits(images: int, size: int, channels: int) 
     assert [e.interface.name for e in frozen.entries] == ["main_with_constants"]
 
 
+def test_a_softmax_between_convolutions_has_the_same_bits() -> None:
+    """The exponentials, kept in the memory of the result, are in the order of its axes, also where that is another."""
+    first, second, F = mlc.randn(32, 16, 1, 1), mlc.randn(32, 32, 3, 3), nn.functional
+
+    def f(x: Any) -> Any:
+        return F.conv2d(F.conv2d(x, first).softmax(2), second, None, 1, 1)
+
+    assert agrees(mlc.compile(f, freeze=True), mlc.compile(f), mlc.randn(2, 16, 8, 8))
+
+
 def test_columns_that_no_tile_divides_have_the_same_bits() -> None:
     """Vectors of 32 numbers and panels of 48."""
     weight = mlc.randint(-5, 5, (20, 48)).to(mlc.int16)

@@ -69,7 +69,7 @@ class Stages:
     def roots(self, stage: int) -> Iterator[tuple[Value, IndexingMap]]:
         """The operands of reductions and the results that a stage evaluates, with the maps."""
         for op in self.reduced(stage):
-            yield op.x, self.domain.points
+            yield from ((v, self.domain.points) for v in op.operands)
         for v, map, when in zip(self.outputs, self.maps, self.stores):
             if when == stage:
                 yield v, map
