@@ -79,7 +79,7 @@ def _guard(ops: list[Op], errors: Value) -> None:
         record = memref.Load(errors, (arith.constant(0, index),)).result
         body = Block()
         scf.If(arith.CmpI("eq", record, arith.constant(NOTHING_FAILED, i64)).result, Region(body), Region(), ())
-    with at_end(body):
+    with at_end(body, ops[0].loc):
         end = scf.Yield(())
     for op in ops:
         op.move_before(end)

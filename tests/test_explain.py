@@ -102,6 +102,12 @@ def lost(module: Op, target: Target = TARGETS[0]) -> list[str]:
 
 
 # -- locations --------------------------------------------------------------------------------------------------------
+def test_every_operation_of_a_step_that_checks_before_it_updates_has_its_line() -> None:
+    text = (ROOT / "tests/cases/guard_updates/steps.mlir").read_text().split("// -----\n")[1]
+    assert "tensor.fail_if" in text and "updates" in text
+    assert lost(parse_module(text, "steps.mlir")) == []
+
+
 def test_an_operation_that_has_lost_its_line_is_found() -> None:
     """As one that a pass builds without `located`, or out of nothing."""
     module = parse_module("func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n  %0 = tensor.exp %x : tensor<8xf32>\n"
