@@ -169,6 +169,15 @@ def test_an_index_out_of_range_is_reported_as_on_a_cpu() -> None:
         run_function(pipeline.lower(parse_module(text), "low", machine=GPU), "main", [np.zeros(5, "f4"), i])
 
 
+@pytest.mark.parametrize("f", [lambda x, i: x[i - 100].sum(1),
+                               lambda x, i: i[:, :40].float() @ i[:, :40].float().T + x[i[:, :33] - 100]],
+                         ids=["rows", "boxes"])
+def test_points_beyond_the_end_have_no_index_out_of_range(f: Any) -> None:
+    """Computed from an index that is not loaded there, which is 0."""
+    arrays = [np.arange(10, dtype="f4"), np.arange(3300).reshape(33, 100) % 10 + 100]
+    check(mlc.lower(f, arrays, level="trace").module, arrays)
+
+
 # -- faults -----------------------------------------------------------------------------------------------------------
 REVERSE = (Path(__file__).parent / "cases/gpu/threads.mlir").read_text()
 UNEVEN = """%four = arith.constant 4 : index

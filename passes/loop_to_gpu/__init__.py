@@ -27,10 +27,11 @@ from mlc.ir.passes import Pass
 from mlc.ir.types import i32, index
 from mlc.passes.analysis.free_values import free_values
 from mlc.passes.forms import GPU, LOOP
-from mlc.passes.loop_to_gpu import collective, memory, panels, quantized, stages, warps
+from mlc.passes.loop_to_gpu import checks, collective, memory, panels, quantized, stages, warps
 from mlc.passes.loop_to_gpu.threads import Threads
 
-__all__ = ["PASS", "collective", "memory", "panels", "quantized", "run", "stages", "warps"]    # they register rules
+__all__ = ["PASS", "checks", "collective", "memory", "panels", "quantized", "run", "stages", "warps"]
+"""The modules of rules among them are imported to register these."""
 
 MODULE = "kernels"
 

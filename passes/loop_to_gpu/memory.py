@@ -152,15 +152,20 @@ def _store(low: Threads, op: loop.Store) -> None:
     write(low, op.value, access(low, op))
 
 
+def alone(low: Threads, dims: Sequence[int]) -> list[Value]:
+    """The conditions under which a thread, of those that have the same points, is the one that writes them."""
+    found = [low.is_first()] if low.across >= 0 and low.across not in dims else []
+    if low.across < 0 and low.kernel.schedule.groups_per_tile > 1 and low.kernel.shared_dim not in dims:
+        found = [low.is_first_group()]
+    return found + ([low.exists] if low.exists is not None else [])
+
+
 def write(low: Threads, tile: Value, access: Access) -> None:
     """Store a tile."""
     dims = tuple(sorted({*tile.type.dims, *access.dims}))
     d, count = neighbours(low, access, dims)
     located = dims if access.bounded else ()
-    alone = [low.is_first()] if low.across >= 0 and low.across not in dims else []
-    if low.across < 0 and low.kernel.schedule.groups_per_tile > 1 and low.kernel.shared_dim not in dims:
-        alone = [low.is_first_group()]
-    alone += [low.exists] if low.exists is not None else []
+    own = alone(low, dims)
     for point in low.points(dims):
         if count > 1 and point[d] % count:
             continue
@@ -174,7 +179,7 @@ def write(low: Threads, tile: Value, access: Access) -> None:
             memref.Store(low.part(tile, point), access.buffer, at)
             return []
 
-        guarded([*alone, *guards(low, access, located, point)], (), emit, list, low)
+        guarded([*own, *guards(low, access, located, point)], (), emit, list, low)
 
 
 def store_together(values: Sequence[Value], flat: Value, at: Value) -> None:
