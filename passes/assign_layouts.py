@@ -129,7 +129,7 @@ class Layouts:
         along = self._along(kernel)
         if along is None or kernel.update_of_piece() is not None or kernel.scatter() is not None:
             return
-        held = {op.attrs.get("materialize") for op in kernel.body.block}     # values of other stages, in row-major order
+        held = {op.attrs.get("materialize") for op in kernel.body.block}     # values for later stages, row-major
         for i, (v, map) in enumerate(zip(kernel.results, kernel.result_maps)):
             if i in held or dim(along) not in map[:-1] or all(n == 1 for n in v.type.shape[map.index(dim(along)) + 1:]):
                 continue

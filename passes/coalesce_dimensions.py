@@ -73,7 +73,7 @@ def mergeable(kernel: Kernel) -> int | None:
 def fits(op: Op, kernel: Kernel, d: int) -> bool:
     """Whether an operation can be written with d and d+1 as one dimension."""
     if isinstance(op, loop.LoadEncoded) and (op.is_within_rows(d) or op.is_within_rows(d + 1)):
-        return False                                       # points along a row are places, of which it has other numbers
+        return False                                       # points along a row are places, and no bytes of it
     if isinstance(op, loop.Load) and d + 2 == len(kernel.domain) and kernel.domain[d + 1] in WORDS and not op.tiles:
         return True
     if isinstance(op, loop.Load | loop.Store):
