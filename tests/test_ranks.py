@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -158,10 +159,13 @@ def test_a_send_to_a_rank_that_is_stopped_has_a_time_out(tmp_path: Path) -> None
                        "dist.init_process_group('gloo', timeout=2)\nrank = dist.get_rank()\n"
                        "if rank: os.kill(os.getpid(), signal.SIGSTOP)\n"
                        "dist.send(mlc.zeros(1 << 24), 1)\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     other, sender = (subprocess.Popen(
         [sys.executable, program], cwd=ROOT, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-             "MASTER_PORT": "29517"}) for rank in (1, 0))
+             "MASTER_PORT": str(port)}) for rank in (1, 0))
     try:
         _, said = sender.communicate(timeout=60)
     finally:
@@ -169,17 +173,32 @@ def test_a_send_to_a_rank_that_is_stopped_has_a_time_out(tmp_path: Path) -> None
     assert "error[MLC0971]: send: rank 1 has not answered in time" in said, said
 
 
-def test_output_after_the_launchers_own_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = "=" * 83
+@pytest.mark.parametrize("size", [1 << 16, 7, 1])
+def test_output_around_the_launchers_own_words(size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    """However reads divide it, but for the empty line before those words."""
+    line, read = "=" * 83, os.read
+    monkeypatch.setattr(os, "read", lambda file, most: read(file, min(most, size)))
     (tmp_path / "printed").write_text(
-        f"before\n\n{line}\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 7 RUNNING AT host\n"
+        f"== epoch 1 ==\n=\n====\nbefore\n\n{line}\n"
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 7 RUNNING AT host\n"
         f"=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\n=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES\n"
         f"{line}\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
         "This typically refers to a problem with your application.\n"
-        "Please see the FAQ page for debugging suggestions\n== epoch 2 ==\nsaved the checkpoint\n")
+        "Please see the FAQ page for debugging suggestions\n== epoch 2 ==\n\nsaved \N{SNOWMAN}", encoding="utf-8")
     with open(tmp_path / "printed", "rb") as printed:
         ranks._forward(printed)
-    assert capsys.readouterr().out == "before\n== epoch 2 ==\nsaved the checkpoint\n"
+    out = capsys.readouterr().out.replace("before\n\n", "before\n")
+    assert out == "== epoch 1 ==\n=\n====\nbefore\n== epoch 2 ==\n\nsaved \N{SNOWMAN}"
+
+
+@pytest.mark.parametrize("end", ["==", "=" * 83 + "\n", "=" * 83 + "\n=  "])
+def test_output_that_ends_like_the_beginning_of_the_launchers_words(end: str, tmp_path: Path,
+                                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "printed").write_text(f"a\n{end}")
+    with open(tmp_path / "printed", "rb") as printed:
+        ranks._forward(printed)
+    assert capsys.readouterr().out == f"a\n{end}"
 
 
 def test_characters_that_reads_divide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

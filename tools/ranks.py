@@ -99,29 +99,46 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _forward(output: IO[bytes]) -> None:
     """Pass on what the ranks print, without the launcher's own words about one that has died."""
     text = codecs.getincrementaldecoder("utf-8")("replace")          # a read may end within a character
+    held = b""
     while chunk := os.read(output.fileno(), 1 << 16):
-        before, banner, after = chunk.partition(_BANNER)
+        before, banner, after = (held + chunk).partition(_BANNER)
         if banner:                                         # which begins with a line of its own
             before = before.removesuffix(b"\n").rstrip(b"=")
             before = before[:-1] if before.endswith(b"\n\n") or before == b"\n" else before
-        sys.stdout.write(text.decode(before))
+        end = len(before) if banner else _beginning(before)
+        sys.stdout.write(text.decode(before[:end]))
         sys.stdout.flush()
         if banner:
             return _forward_lines(output, after, text)
+        held = before[end:]
+    sys.stdout.write(text.decode(held, True))
+
+
+def _beginning(read: bytes) -> int:
+    """Where the end of what is read may be the beginning of the launcher's words; its length if it is not."""
+    start = read.rfind(b"\n") + 1
+    line = read[start:]
+    above = read.rfind(b"\n", 0, max(start - 1, 0)) + 1
+    if start > above + 1 and not read[above:start - 1].strip(b"=") and _BANNER.startswith(line):
+        return above
+    return start if not line.strip(b"=") else len(read)
 
 
 def _forward_lines(output: IO[bytes], rest: bytes, text: codecs.IncrementalDecoder) -> None:
     """Pass on the lines of ranks that are left, between and after those of the launcher; `rest` is read already."""
+    launchers = True                                       # whether the line before is of the launcher
     while True:
         *lines, rest = rest.split(b"\n")
-        sys.stdout.write("".join(text.decode(line + b"\n") for line in lines if line and not line.startswith(_BELOW)))
+        for line in lines:
+            launchers = line.startswith(_BELOW) or (launchers and not line)
+            if not launchers:
+                sys.stdout.write(text.decode(line + b"\n"))
         sys.stdout.flush()
         chunk = os.read(output.fileno(), 1 << 16)
         if not chunk:
             break
         rest += chunk
-    if not rest.startswith(_BELOW):
-        sys.stdout.write(text.decode(rest))
+    sys.stdout.write(text.decode(b"" if rest.startswith(_BELOW) else rest, True))
 
 
 def failure(folder: Path, count: int, status: int) -> RankError:
