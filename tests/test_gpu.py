@@ -128,6 +128,14 @@ def test_products(name: str) -> None:
     check(*PRODUCTS[name]())
 
 
+@pytest.mark.parametrize(("a", "b", "dtype"), [
+    ((128, 2000, 96), (128, 96, 2), "float32"), ((128, 2, 96), (128, 96, 2000), "float32"),
+    ((1000000, 64), (64, 4), "float64"), ((4000000, 16), (16, 3), "int32")])
+def test_panels_of_many_rows_and_few_columns_fit_into_shared_memory(a: Any, b: Any, dtype: str) -> None:
+    module = mlc.lower(lambda a, b: a @ b, [mlc.spec(*a, dtype=dtype), mlc.spec(*b, dtype=dtype)], level="trace").module
+    pipeline.lower(module, "low", machine=GPU)
+
+
 @pytest.mark.parametrize("schedule", thinned([(8, 1, 1, 8, 8), (8, 8, 2, 4, 16), (4, 4, 2, 4, 8), (2, 8, 4, 2, 16)], 4))
 def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     """Tiles that only large products have, on one with boxes that stick out."""

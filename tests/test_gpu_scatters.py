@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc.dialects import gpu
+from mlc.dialects import arith, gpu, scf
+from mlc.ir.core import Value
 from mlc.ir.machine import GPU
+from mlc.ir.types import i32
 from mlc.passes import pipeline
 from tests.fake_device import FakeDevice
 
@@ -45,6 +47,20 @@ def test_the_threads_of_a_block_list_its_updates_together() -> None:
     pipeline.lower(module, "low", machine=GPU)
     kernel, = (op for op in module.walk() if isinstance(op, gpu.Func))
     assert sum(isinstance(op, gpu.Shuffle) for op in kernel.walk()) == 5 and kernel.shared_bytes
+
+
+def test_numbers_in_the_list_are_those_within_a_batch() -> None:
+    """As i32, in which those of 2**31 updates and more would not fit."""
+    module = mlc.compile(scattered).lower(*arguments(3, 2100), level="tensor").module
+    pipeline.lower(module, "low", machine=GPU)
+    counters = {loop.body.block.args[0] for loop in module.inside(scf.For)}
+    seen, work = set[Value](), [op.operands[0] for op in module.inside(arith.IndexCast) if op.result.type == i32]
+    assert work
+    while work:
+        value = work.pop()
+        seen.add(value)
+        work += [v for v in value.op.operands if v not in seen] if value.op is not None else []
+    assert not seen & counters
 
 
 def test_an_update_outside_of_the_rows_is_reported(device: FakeDevice) -> None:

@@ -58,19 +58,19 @@ class ListedUpdates:
             found = self.look(low.named("first", made.counter))
             total = self.write(found)
             with low.where_existing():
-                self.apply(total)
+                self.apply(total, made.counter)
             scf.Yield(())
 
     def look(self, first: Dim) -> list[tuple[Value, Value]]:
-        """The numbers of a thread's updates, as i32, and whether they are of the CTA's part.
+        """The numbers of a thread's updates from the first one on, as i32, and whether they are of the CTA's part.
 
         Where there are no more updates, the thread looks at the last one instead, without a branch.
         """
         low, outer, scopes = self.low, self.low.scope, list[ThreadScope]()
-        numbers = [first + low.thread * OWN + i for i in range(OWN)]
+        numbers = [low.thread * OWN + i for i in range(OWN)]
         for number in numbers:
             with low.scoped():
-                low.enter(self.op.dim, low.least(number, self.count - 1), 1)
+                low.enter(self.op.dim, low.least(first + number, self.count - 1), 1)
                 scopes.append(low.scope)
         for inner in deciding(self.operations, self.row):
             for scope in scopes:
@@ -80,7 +80,7 @@ class ListedUpdates:
         for number, scope in zip(numbers, scopes):
             low.scope = scope
             mine = self.is_mine()
-            there = arith.CmpI("slt", low.number(number), low.number(self.count)).result
+            there = arith.CmpI("slt", low.number(first + number), low.number(self.count)).result
             found.append((arith.IndexCast(low.number(number), i32).result, arith.AndI(mine, there).result))
         low.scope = outer
         return found
@@ -141,23 +141,23 @@ class ListedUpdates:
             memref.Store(x, buffer, (place,))
             scf.Yield(())
 
-    def apply(self, total: Value) -> None:
-        """Apply the updates in the list to the thread's column."""
+    def apply(self, total: Value, start: Value) -> None:
+        """Apply the updates in the list, whose numbers count from a first one on, to the thread's column."""
         low = self.low
         whole = arith.SubI(total, arith.RemUI(total, low.number(TOGETHER)).result).result
-        for start, stop, count in ((low.number(0), whole, TOGETHER), (whole, total, 1)):
-            made = scf.loop(start, stop, low.number(count), [], "listed")
+        for first, end, count in ((low.number(0), whole, TOGETHER), (whole, total, 1)):
+            made = scf.loop(first, end, low.number(count), [], "listed")
             with at_end(made.block), low.scoped():
-                self.apply_together(low.named("listed", made.counter), count)
+                self.apply_together(low.named("listed", made.counter), count, start)
                 scf.Yield(())
 
-    def apply_together(self, first: Dim, count: int) -> None:
+    def apply_together(self, first: Dim, count: int, start: Value) -> None:
         """Apply adjacent updates of the list, after all loads that do not depend on what these store."""
         low, outer, scopes = self.low, self.low.scope, list[ThreadScope]()
         for i in range(count):
             with low.scoped():
-                number = memref.Load(self.list, (low.number(first + i),)).result
-                low.enter(self.op.dim, arith.IndexCast(number, index).result, 1)
+                number = arith.IndexCast(memref.Load(self.list, (low.number(first + i),)).result, index).result
+                low.enter(self.op.dim, arith.AddI(start, number).result, 1)
                 scopes.append(low.scope)
         free = self.before_result()
         for inner in free:

@@ -71,18 +71,22 @@ class Side:
 
 @dataclass(frozen=True)
 class Work:
-    """Cost parameters of a product: batch size, 32-bit words of an accumulator, and operations per element of either
-    factor until it is in shared memory."""
+    """Cost parameters of a product: batch size, 32-bit words of an accumulator, bytes of an element of a factor, and
+    operations per element of either factor until it is in shared memory."""
 
     batch: int
     words: int
+    itemsize: int
     rows: int
     columns: int
 
-    def fits(self, rows: Side, columns: Side) -> bool:
-        """Whether the accumulators of a thread fit into the registers beside what it copies."""
+    def fits(self, rows: Side, columns: Side, machine: Gpu) -> bool:
+        """Whether the accumulators of a thread fit into the registers beside what it copies, and the panels of both
+        factors, whose rows are padded, into shared memory."""
         most = SUMS if max(self.rows, self.columns) <= SIMPLE else SUMS // 2
-        return rows.tile * columns.tile * self.words <= most
+        terms, padding = stage_terms((rows, columns)), machine.vector_bits // 8 // self.itemsize
+        panels = sum(max((side.points + padding) * terms, side.points * (terms + padding)) for side in (rows, columns))
+        return rows.tile * columns.tile * self.words <= most and panels * self.itemsize <= machine.shared_bytes
 
 
 def cycles(rows: Side, columns: Side, ctas: int, work: Work, machine: Gpu) -> float:
@@ -104,7 +108,7 @@ def best_sides(rows: tuple[Dim, ...], columns: tuple[Dim, ...], work: Work, mach
         for n in (1 << i for i in range(threads.bit_length())):
             sides = Side(a, threads // n), Side(b, n)
             split = [side.split(extents) for side, extents in zip(sides, (rows, columns))]
-            if work.fits(*sides) and all(s is not None for s in split):
+            if work.fits(*sides, machine) and all(s is not None for s in split):
                 ctas = work.batch * prod(ceil(guess(e), t * p) for s, extents in zip(split, (rows, columns))
                                      for (t, p), e in zip(s or (), extents))
                 found.append((cycles(*sides, ctas, work, machine), -threads, *sides))
@@ -127,7 +131,9 @@ def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
         factors.values())]
     batch = prod(guess(kernel.domain[d]) for d in free if d not in (*sides[0], *sides[1]))
     sources = [computed_by(v) for v in factors.values()]
-    work = Work(batch, ceil(contract.acc.type.dtype.width, 32), *(ceil(1 + operations(s or ()), 2) for s in sources))
+    itemsize = max(v.type.dtype.itemsize for v in factors.values())
+    work = Work(batch, ceil(contract.acc.type.dtype.width, 32), itemsize,
+                *(ceil(1 + operations(s or ()), 2) for s in sources))
     best = best_sides(*(tuple(kernel.domain[d] for d in side) for side in sides), work, machine)
     if best is None:
         return False
@@ -145,7 +151,7 @@ def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
                 tile(kernel, d, size, vector=d == last, lanes=lanes if d == last else 0)
     cta_tile(kernel, tuple(panel))
     tile_epilogue(kernel, EPILOGUE)
-    stage(kernel, TERMS[sum_points(best) <= 64], UNROLL)
+    stage(kernel, stage_terms(best), UNROLL)
     for side_name in shared:
         promote_to_shared(kernel, side_name)
     return True
@@ -165,8 +171,9 @@ def is_plain(source: Sequence[Op] | None) -> bool:
     return source is not None and len(source) == 1 and not isinstance(source[0], loop.LoadEncoded)
 
 
-def sum_points(sides: tuple[Side, Side]) -> int:
-    return sides[0].points + sides[1].points
+def stage_terms(sides: tuple[Side, Side]) -> int:
+    """The terms of a stage of a CTA tile."""
+    return TERMS[sides[0].points + sides[1].points <= 64]
 
 
 # -- tensor cores -----------------------------------------------------------------------------------------------------
