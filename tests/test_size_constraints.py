@@ -283,6 +283,11 @@ def test_a_data_dependent_size_beyond_64_bits_is_refused_when_compiled() -> None
         mlc.compile(f, dynamic=True)(mlc.ones(17))
 
 
+def test_a_part_of_an_argument_is_no_larger_than_that() -> None:
+    x = mlc.tensor([[1.0, 2.0], [-1.0, 3.0], [0.5, 4.0]])
+    assert mlc.compile(lambda x: x[x[:, 0] > 0].reshape(-1), dynamic=True)(x).tolist() == [1.0, 2.0, 0.5, 4.0]
+
+
 @pytest.mark.parametrize("mode", ["nearest", "bicubic", "area"])
 def test_images_beyond_memory(mode: str) -> None:
     """Places were counted by numpy, which makes nothing of 2**63 - 1 of them."""

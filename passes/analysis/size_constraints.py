@@ -16,7 +16,7 @@ from mlc.dialects.tensor.base import TensorOp
 from mlc.dialects.tensor.control import BindSize, Extent, bounds_in
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
-from mlc.ir.bounds import LARGEST, MAX_ELEMENTS, certainly_natural, magnitude
+from mlc.ir.bounds import LARGEST, MAX_ELEMENTS, certainly_natural, magnitude, most
 from mlc.ir.core import Op
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim, Size
@@ -116,6 +116,7 @@ class _Representable:
 
     def __init__(self, function: Op) -> None:
         self.dependent = {str(op.size) for op in function.inside(tensor.BindSize)}
+        self.bounds = bounds_in(function)
         self.counts = [a.type.size for region in function.regions for block in region.blocks for a in block.args
                        if isinstance(a.type, TensorType)]
         self.seen: set[Size] = set()
@@ -125,12 +126,24 @@ class _Representable:
         with, so it is refused only where a small number of elements would do."""
         return DATA_DEPENDENT if name in self.dependent else MAX_ELEMENTS
 
+    def magnitude(self, size: Size) -> int:
+        """Upper bound of the absolute value of a size and its terms, also by the bounds of data-dependent sizes."""
+        total = 0
+        for monomial, coefficient in size.terms:
+            term = Size(((monomial, abs(coefficient)),)) if monomial else abs(coefficient)
+            found = magnitude(term, self.largest, self.counts)
+            if not sizes.symbols(term).isdisjoint(self.bounds) and sizes.is_natural(term):
+                largest = most(term, self.bounds)
+                found = found if largest is None else min(found, magnitude(largest, self.largest, self.counts))
+            total += found
+        return total
+
     def constraints(self, op: Op) -> Iterator[tuple[Dim, str]]:
         for size in op_sizes(op):
             if size in self.seen or isinstance(op, tensor.ConstrainSize):
                 continue
             self.seen.add(size)
-            if magnitude(size, self.largest, self.counts) <= LARGEST:
+            if self.magnitude(size) <= LARGEST:
                 continue
             message = f"{op.name}: the size {size} is beyond 64 bits"
             if magnitude(size, lambda _: 1) > LARGEST:
