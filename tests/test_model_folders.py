@@ -85,7 +85,8 @@ def test_a_bias_comes_before_penalties() -> None:
     ("{{ x | tojson(ensure_ascii=False) }}", '{"b": "\u00e9", "a": 1}'),
     ("{{ x | tojson(separators=(',', ':')) }}", '{"b":"\u00e9","a":1}'),
     ("{{ x | tojson(sort_keys=true) }}", '{"a": 1, "b": "\u00e9"}'),
-    ("{% for m in messages %}{% generation %}{{ m.content }}!{% endgeneration %}{% endfor %}", "hello!")])
+    ("{% for m in messages %}{% generation %}{{ m.content }}!{% endgeneration %}{% endfor %}", "hello!"),
+    ("{% set x = 1 %}{% generation %}{% set x = 2 %}{{ x }}{% endgeneration %}{{ x }}", "21")])
 def test_what_templates_of_transformers_use(source: str, expected: str) -> None:
     pytest.importorskip("jinja2")
     template = ChatTemplate(source, {}, "t")

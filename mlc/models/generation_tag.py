@@ -8,10 +8,11 @@ from jinja2.parser import Parser
 
 
 class GenerationTag(Extension):
-    """`{% generation %} ... {% endgeneration %}` is what is in it: the marks are for training."""
+    """`{% generation %} ... {% endgeneration %}` is what is in it, with variables of its own: the marks are for
+    training."""
 
     tags = {"generation"}
 
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
